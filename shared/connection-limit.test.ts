@@ -10,7 +10,7 @@ import {
 import { join } from 'node:path';
 import { connect as connectTls, createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import test, { type ExecutionContext } from 'ava';
-import { authority, serverCertificate } from '../test/contract/grpc-transport-certificates.ts';
+import { caCertificate, serverCertificate } from '../test/contract/grpc-transport-certificates.ts';
 import { eventually } from '../test/support/eventually.ts';
 import { createManualClock } from '../test/support/manual-clock.ts';
 import { pluck } from '../test/support/pluck.ts';
@@ -203,7 +203,7 @@ test('on a unix socket a finished TLS handshake is not counted as unfinished, in
     return socket;
   };
   const finish = async (socket: Socket) => {
-    const secure = connectTls({ socket, ca: authority, servername: 'localhost' });
+    const secure = connectTls({ socket, ca: caCertificate, servername: 'localhost' });
     await once(secure, 'data', { signal: AbortSignal.timeout(60_000) });
     return secure;
   };
@@ -223,7 +223,12 @@ test('the oldest of too many unfinished TLS handshakes is closed first, and call
   server.on('tlsClientError', () => {});
   const port = await listen(t, server);
   const call = async () => {
-    const socket = connectTls({ port, host: '127.0.0.1', ca: authority, servername: 'localhost' });
+    const socket = connectTls({
+      port,
+      host: '127.0.0.1',
+      ca: caCertificate,
+      servername: 'localhost',
+    });
     t.teardown(() => socket.destroy());
     const [bytes] = await once(socket, 'data', { signal: AbortSignal.timeout(60_000) });
     t.is(`${bytes}`, 'here');

@@ -4,7 +4,7 @@ import { createSecureContext } from 'node:tls';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import {
-  authority,
+  caCertificate,
   renewedCertificate,
   serverCertificate,
 } from '../test/contract/grpc-transport-certificates.ts';
@@ -34,7 +34,7 @@ async function setUp(t: ExecutionContext) {
     key: join(folder, 'key.pem'),
   };
   const write = (name: keyof typeof files, text: string) => writeFileSync(files[name], text);
-  write('ca', authority);
+  write('ca', caCertificate);
   write('cert', serverCertificate.cert);
   write('key', serverCertificate.key);
   const problem = async () => {
@@ -50,7 +50,7 @@ test('files that fit together are read', async (t) => {
   t.deepEqual(reading, {
     ok: true,
     material: {
-      ca: Buffer.from(authority),
+      ca: Buffer.from(caCertificate),
       cert: Buffer.from(serverCertificate.cert),
       key: Buffer.from(serverCertificate.key),
     },
@@ -84,25 +84,25 @@ test('a file that is not a certificate is refused without showing its content', 
     write('ca', text);
     t.regex(await problem(), /^ca\.pem is not a certificate \((?!.*hunter2)/);
   }
-  write('ca', authority);
+  write('ca', caCertificate);
   write('key', 'hunter2');
   t.regex(await problem(), /^cert\.pem and key\.pem cannot be used \((?!.*hunter2)/);
 });
 
 test('a file too large for a certificate is refused', async (t) => {
   const { write, problem } = await setUp(t);
-  write('ca', authority.padEnd(5_000_000));
+  write('ca', caCertificate.padEnd(5_000_000));
   t.is(await problem(), 'ca.pem is too large for a certificate or a key');
   const endless = await readTlsFiles({ ca: '/dev/zero', cert: undefined, key: undefined });
   t.is(endless.ok ? '' : endless.problem, '/dev/zero is too large for a certificate or a key');
 });
 
 test('a CA is added to those that the host trusts', (t) => {
-  const all = withTrustedCas(Buffer.from(authority)).toString();
-  t.true(all.includes(authority));
+  const all = withTrustedCas(Buffer.from(caCertificate)).toString();
+  t.true(all.includes(caCertificate));
   t.true(all.split('-----BEGIN CERTIFICATE-----').length > 10);
   t.notThrows(() => createSecureContext({ ca: all }));
-  t.false(withTrustedCas(undefined).toString().includes(authority));
+  t.false(withTrustedCas(undefined).toString().includes(caCertificate));
 });
 
 /** A watch of valid files that reports each problem, and a function that makes it poll. */
@@ -189,7 +189,7 @@ test('a watch that is closed while it reads reports nothing', async (t) => {
   const fail = () => t.fail();
   const deps = { files, material, clock, intervalMs: 1000, onChange: fail, onProblem: fail };
   const watch = new TlsWatch(deps);
-  write('ca', authority);
+  write('ca', caCertificate);
   clock.advance(1000);
   watch.close();
   await readTlsFiles(files);

@@ -11,7 +11,7 @@ export function toDecisionOptions(settings: WorkerSettings): DecisionOptions {
     weekResetDay: limits.weekResetDay,
     calendarMonths: limits.calendarMonth,
     cacheKeyPrefix: counting.keyPrefix,
-    keepsLongKeys: storeKinds[counting.backend].storesLongKeys(settings),
+    storesLongKeys: storeKinds[counting.backend].storesLongKeys(settings),
     storeTimeoutMs: store.timeoutMs,
     nearLimitRatio: limits.nearLimitRatio,
     shadowMode: limits.shadowMode,

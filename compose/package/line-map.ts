@@ -24,9 +24,9 @@ export function toLineMap({ sources, mappings }: SourceMapJson): SourceMapJson {
       const [at, file, to] = [inColumn.add(column), inSource.add(source), inLine.add(sourceLine)];
       const path = sources[file] ?? '';
       const isOwn = !path.includes('node_modules/');
-      const place = isOwn ? `${file}:${to}` : '';
-      if (place === last) continue;
-      last = place;
+      const position = isOwn ? `${file}:${to}` : '';
+      if (position === last) continue;
+      last = position;
       const column_ = outColumn.to(at);
       if (!isOwn) {
         segments.push(encode([column_]));

@@ -32,15 +32,15 @@ export function* findingChangedPositions(
     other: readonly LocatedRule[],
     above: readonly Entry[],
   ): Generator<ChangedPositions | undefined, void> {
-    const places = new Map<string, Omit<Ordered, 'now'>>();
+    const positions = new Map<string, Omit<Ordered, 'now'>>();
     for (const [index, was] of one.entries()) {
       yield undefined;
-      places.set(was.composite, { was, index });
+      positions.set(was.composite, { was, index });
     }
     const ordered: Ordered[] = [];
     for (const now of other) {
       yield undefined;
-      const known = places.get(now.composite);
+      const known = positions.get(now.composite);
       if (known === undefined) continue;
       const { key, value } = now.descriptor;
       if (known.was.children.length > 0 && now.children.length > 0) {

@@ -136,7 +136,7 @@ async function compare({ io, finish, fail }: CommandFrame, options: CompareOptio
         io.write((json ? toJson : toText)(asked, number, differences)),
     });
     io.write(json ? toJsonSummary(comparison, reading) : toSummary(comparison));
-    const trouble = describeError(comparison, reading);
+    const error = describeError(comparison, reading);
     if (reading.leftOutCount > 0) {
       const [first] = reading.leftOut;
       const place =
@@ -145,7 +145,7 @@ async function compare({ io, finish, fail }: CommandFrame, options: CompareOptio
         `warning: ${toCountText(reading.leftOutCount, 'line')} left out${place ?? ''}\n`,
       );
     }
-    if (trouble !== undefined) fail(trouble);
+    if (error !== undefined) fail(error);
     else finish(comparison.different === 0 ? exitCodes.ok : exitCodes.no);
   } finally {
     stopProgress();

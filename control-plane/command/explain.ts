@@ -82,10 +82,10 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
         return;
       }
       const current = documentsAt(documents, nowMs);
-      const placed = locateRules(current);
-      const rules = placed.get(domain);
+      const located = locateRules(current);
+      const rules = located.get(domain);
       if (rules === undefined) {
-        reportUnknownDomain(domain, [...placed.keys()].sort(), json);
+        reportUnknownDomain(domain, [...located.keys()].sort(), json);
         finish(exitCodes.no);
         return;
       }

@@ -5,7 +5,7 @@ import type { RolloutAnswerJson } from '../server/admin/controllers/rollouts.ts'
 import type { StatusJson } from '../server/admin/status-report.ts';
 import type { AdminCall, AdminClient } from '../server/admin-client.ts';
 import {
-  type LastWordJson,
+  type LastVerdictJson,
   type RolloutJson,
   toLeaderText,
   toReachText,
@@ -97,7 +97,7 @@ function toText({ revision, step, steps, phase, text, workers, leader }: Rollout
 }
 
 /** How the last rollout ended. */
-function toLastText(last: LastWordJson | null | undefined): string {
+function toLastText(last: LastVerdictJson | null | undefined): string {
   if (last == null) return '';
   const { revision, outcome, reason, by, at } = last;
   const who = by === null ? '' : ` by ${by}`;

@@ -2,7 +2,7 @@ import { createServer, type TLSSocket } from 'node:tls';
 import { Client } from '@grpc/grpc-js';
 import test, { type ExecutionContext } from 'ava';
 import {
-  authority,
+  caCertificate,
   misnamedCertificate,
   serverCertificate,
   type TestCertificate,
@@ -19,7 +19,7 @@ async function connect(t: ExecutionContext, host: string, { cert, key }: TestCer
   const port = await listenFor(t, server);
   const client = new Client(
     `${host}:${port}`,
-    createTlsCredentials(Buffer.from(authority), null, null),
+    createTlsCredentials(Buffer.from(caCertificate), null, null),
   );
   t.teardown(() => client.close());
   const failure = await new Promise<string>((resolve) => {

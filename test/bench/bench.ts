@@ -4,7 +4,7 @@ import { rmSync } from 'node:fs';
 import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { authority, serverCertificate } from '../contract/grpc-transport-certificates.ts';
+import { caCertificate, serverCertificate } from '../contract/grpc-transport-certificates.ts';
 import { startGenerator } from './generator.ts';
 import type { LoadMoment, LoadOptions, LoadResult } from './load/load-run.ts';
 import { divideProcessors } from './processors.ts';
@@ -25,7 +25,7 @@ export interface LoadOutcome extends LoadResult {
   readonly storeCommands: {
     readonly firstHalf: number;
     readonly secondHalf: number;
-    readonly whole: number;
+    readonly total: number;
   };
 }
 
@@ -86,7 +86,7 @@ export async function createBench({ connections, streams }: BenchOptions) {
       const result = await generator.run(
         {
           port: running.grpcPort,
-          tlsAuthority: scenario.isTls ? authority : undefined,
+          tlsCa: scenario.isTls ? caCertificate : undefined,
           connections,
           streams,
           descriptorKeys: scenario.descriptorKeys,
@@ -119,7 +119,7 @@ export async function createBench({ connections, streams }: BenchOptions) {
         storeCommands: {
           firstHalf: await perDecision('begin', 'half'),
           secondHalf: await perDecision('half', 'end'),
-          whole: await perDecision('begin', 'end'),
+          total: await perDecision('begin', 'end'),
         },
       };
     },

@@ -68,7 +68,7 @@ export function parseCommandLine(args: readonly string[]): BenchCommand | 'help'
   });
   if (values.help) return 'help';
   const isQuick = values.quick ?? false;
-  const isWhole = values.scenario === undefined && !isQuick;
+  const isFull = values.scenario === undefined && !isQuick;
   const rates = values.rate?.map((rate) => parseNumber('rate', rate, 0));
   return {
     scenarios: values.scenario?.map(findScenario) ?? scenarios,
@@ -78,14 +78,14 @@ export function parseCommandLine(args: readonly string[]): BenchCommand | 'help'
     connections: parseNumber('connections', values.connections ?? '4', 1),
     streams: parseNumber('streams', values.streams ?? '64', 1),
     others: (values.against ?? []).map(parseService),
-    hasExtras: isWhole,
+    hasExtras: isFull,
     soakDecisions:
       values['soak-decisions'] === undefined
         ? values.soak
           ? defaultSoakDecisions
           : 0
         : parseNumber('soak-decisions', values['soak-decisions'], 1),
-    outputFolder: values.output ?? (isWhole ? defaultFolder : undefined),
+    outputFolder: values.output ?? (isFull ? defaultFolder : undefined),
   };
 }
 

@@ -17,7 +17,7 @@ import { runSoak } from './soak.ts';
 const print = (line: string) => process.stderr.write(`${line}\n`);
 const toMs = (us: number) => `${(us / 1000).toFixed(2)} ms`;
 
-function sayMeasurement(one: Measurement, done: number, total: number): void {
+function printMeasurement(one: Measurement, done: number, total: number): void {
   const leftMinutes = ((performance.now() / done) * (total - done)) / 60_000;
   const load = one.ratePerSecond === undefined ? 'saturation' : `${one.ratePerSecond}/s`;
   const figures = `${one.decisionsPerSecond.toFixed(0)}/s, ${one.cpuPerDecisionUs.toFixed(2)} us, p99 ${toMs(one.p99Us)}`;
@@ -27,7 +27,7 @@ function sayMeasurement(one: Measurement, done: number, total: number): void {
   );
 }
 
-function sayRoundTrip({ roundTripMs, service, oneKey, manyKeys }: RoundTripMeasurement): void {
+function printRoundTrip({ roundTripMs, service, oneKey, manyKeys }: RoundTripMeasurement): void {
   const [one, whenNew, whenKnown] = [
     oneKey.commandsPerDecision,
     manyKeys.whenNew,
@@ -39,11 +39,11 @@ function sayRoundTrip({ roundTripMs, service, oneKey, manyKeys }: RoundTripMeasu
 }
 
 /** Samples come every second. */
-const saySoakEvery = 10;
+const printSoakEvery = 10;
 let soakSamples = 0;
 
-function saySoak(secondsLeft: number, residentBytes: number): void {
-  if (soakSamples++ % saySoakEvery !== 0) return;
+function printSoak(secondsLeft: number, residentBytes: number): void {
+  if (soakSamples++ % printSoakEvery !== 0) return;
   print(`long run: ${secondsLeft.toFixed(0)} s left, RSS ${(residentBytes / 1e6).toFixed(0)} MB`);
 }
 
@@ -77,21 +77,24 @@ async function run(command: BenchCommand): Promise<BenchResults> {
   try {
     await measureGrid(bench, { ...command, services }, (one, done, total) => {
       measurements.push(one);
-      sayMeasurement(one, done, total);
+      printMeasurement(one, done, total);
     });
     for (const service of command.hasExtras ? services : []) {
-      const sayStep = (rate: number, p99Us: number) =>
+      const printStep = (rate: number, p99Us: number) =>
         print(`highest rate, ${service.name}, ${rate}/s: p99 ${toMs(p99Us)}`);
-      highestRates.push(await findHighestRate(bench, service, 'redis-10k-keys-trace', sayStep));
+      highestRates.push(await findHighestRate(bench, service, 'redis-10k-keys-trace', printStep));
     }
     if (command.hasExtras) {
       await measureRoundTrips(bench, [worker, ...command.others], (one) => {
         roundTrips.push(one);
-        sayRoundTrip(one);
+        printRoundTrip(one);
       });
     }
     if (command.soakDecisions > 0) {
-      results = { ...results, soak: await runSoak(bench, worker, command.soakDecisions, saySoak) };
+      results = {
+        ...results,
+        soak: await runSoak(bench, worker, command.soakDecisions, printSoak),
+      };
     }
     return results;
   } finally {

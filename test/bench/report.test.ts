@@ -24,7 +24,7 @@ function measurement(
     p999Us: 4_000,
     sendLagP99Us: ratePerSecond === undefined ? undefined : 150,
     residentBytes: 100_000_000,
-    storeCommands: { firstHalf: 1.5, secondHalf: 1.0, whole: 1.25 },
+    storeCommands: { firstHalf: 1.5, secondHalf: 1.0, total: 1.25 },
     problems: service === yardstick && ratePerSecond !== undefined ? ['sent late'] : [],
   };
 }

@@ -51,12 +51,12 @@ export function renderMarkdown(results: BenchResults): string {
 
 /** Omits the service if there is only one, and at fixed rates what the notes and the other table contain. */
 function toPageTable(table: Table): Table {
-  const isKept = table.columns.map((column, at) => {
+  const isShown = table.columns.map((column, at) => {
     if (column === 'service') return new Set(table.rows.map((row) => row[at])).size !== 1;
     return table.title !== offeredTitle || !['send lag p99 ms', 'RSS MB'].includes(column);
   });
-  const keep = (cells: readonly string[]) => cells.filter((_, at) => isKept[at]);
-  return { ...table, columns: keep(table.columns), rows: table.rows.map(keep) };
+  const choose = (cells: readonly string[]) => cells.filter((_, at) => isShown[at]);
+  return { ...table, columns: choose(table.columns), rows: table.rows.map(choose) };
 }
 
 export function describeMachineLine(machine: Machine): string {

@@ -69,12 +69,12 @@ async function measureOne(
       roundTripMs,
       /** At saturation with a single key. */
       oneKey: {
-        commandsPerDecision: oneKey.storeCommands.whole,
+        commandsPerDecision: oneKey.storeCommands.total,
         decisionsPerSecond: oneKey.answered / oneKey.seconds,
         p99Us: oneKey.latencyUs.p99,
       },
       /** With 10,000 keys of minute limits, each used twice. */
-      manyKeys: { whenNew: whenNew.storeCommands.whole, whenKnown: whenKnown.storeCommands.whole },
+      manyKeys: { whenNew: whenNew.storeCommands.total, whenKnown: whenKnown.storeCommands.total },
       problems: [...new Set(problems)],
     };
   } finally {

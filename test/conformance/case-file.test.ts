@@ -1,7 +1,7 @@
 import test from 'ava';
 import { changesFiles, readCaseFiles, readCaseGroups } from './case-file.ts';
 import { notYet } from './not-yet.ts';
-import { actions, looks, questions } from './observations.ts';
+import { actions, questions, reads } from './observations.ts';
 
 test('each gap names an existing topic or case, and is named once', (t) => {
   const names = new Set(
@@ -37,7 +37,7 @@ test('cases of a group have the same settings, and those that change files are l
 });
 
 test('every step of the cases that are run is of exactly one known kind', (t) => {
-  const kinds = [actions, questions, looks].flatMap(Object.keys);
+  const kinds = [actions, questions, reads].flatMap(Object.keys);
   for (const one of readCaseGroups().flat()) {
     for (const step of one.steps) {
       t.is(kinds.filter((kind) => kind in step).length, 1, `${one.id}: ${JSON.stringify(step)}`);

@@ -12,10 +12,10 @@ import {
   usesMemcached,
 } from './case-file.ts';
 import { compare, fillWindowStarts, waitForRoomMs, withoutDefaults } from './comparison.ts';
-import { actions, counterIncreases, looks, questions, type Scene } from './observations.ts';
+import { actions, counterIncreases, questions, reads, type Scene } from './observations.ts';
 import type { WorkerUnderTest } from './worker-under-test.ts';
 
-const lookTimeoutMs = 60_000;
+const readTimeoutMs = 60_000;
 /** After a match: late statistics would be wrong too. */
 const lateStatsMs = 150;
 /** How long service-wide counters must be unchanged before a case reads them. */
@@ -35,7 +35,7 @@ export async function runCase(worker: WorkerUnderTest, one: Case): Promise<strin
   }
   if (one.alone !== true && worker.restoreFiles()) {
     await sleep(reloadMs);
-    await waitUntil(async () => (await readConfig(worker)) === configBefore, lookTimeoutMs);
+    await waitUntil(async () => (await readConfig(worker)) === configBefore, readTimeoutMs);
   }
   return problems;
 }
@@ -73,8 +73,8 @@ async function runStep(scene: Scene, step: Step): Promise<string[]> {
     await actions[kind](scene, step);
     return [];
   }
-  const isLook = isKey(looks, kind);
-  const observe = isLook ? looks[kind] : questions[kind];
+  const isRead = isKey(reads, kind);
+  const observe = isRead ? reads[kind] : questions[kind];
   const observeAll = async (): Promise<Json> => {
     if (step.repeat === undefined) return (await observe(scene, step)) ?? null;
     const seen: Json[] = [];
@@ -86,7 +86,7 @@ async function runStep(scene: Scene, step: Step): Promise<string[]> {
   const check = async (): Promise<string[]> =>
     compareStep(step, kind, step.expect ?? null, await observeAll());
 
-  if (!isLook && step.eventually !== true) return check();
+  if (!isRead && step.eventually !== true) return check();
   const settleMs = (step.settle ?? 0) * 1000;
   if (step.eventually !== true) await sleep(settleMs);
   let problems: string[] = [];
@@ -94,7 +94,7 @@ async function runStep(scene: Scene, step: Step): Promise<string[]> {
     problems = await check();
     return problems.length === 0;
   };
-  await waitUntil(holds, Math.max(lookTimeoutMs, settleMs + 3000), 30);
+  await waitUntil(holds, Math.max(readTimeoutMs, settleMs + 3000), 30);
   if (problems.length === 0 && (kind === 'stats' || kind === 'wire')) {
     await sleep(lateStatsMs);
     await holds();
@@ -134,8 +134,8 @@ function withoutMessageDefaults(expected: Json): Json {
   );
 }
 
-function kindOf(step: Step): keyof typeof actions | keyof typeof questions | keyof typeof looks {
-  for (const table of [actions, questions, looks]) {
+function kindOf(step: Step): keyof typeof actions | keyof typeof questions | keyof typeof reads {
+  for (const table of [actions, questions, reads]) {
     for (const kind of Object.keys(table)) {
       if (kind in step) return kind as keyof typeof actions;
     }
@@ -161,7 +161,7 @@ async function waitForQuiet(worker: WorkerUnderTest, one: Case): Promise<void> {
       sinceMs = performance.now();
     }
     return performance.now() - sinceMs >= quietMs;
-  }, lookTimeoutMs);
+  }, readTimeoutMs);
 }
 
 async function forgetCounters(worker: WorkerUnderTest, one: Case): Promise<void> {
@@ -179,7 +179,7 @@ async function forgetCounters(worker: WorkerUnderTest, one: Case): Promise<void>
 
 async function readConfig(worker: WorkerUnderTest): Promise<string> {
   const answer = await fetch(`http://127.0.0.1:${worker.process.ports.debug}/rlconfig`, {
-    signal: AbortSignal.timeout(lookTimeoutMs),
+    signal: AbortSignal.timeout(readTimeoutMs),
   });
   return answer.text();
 }

@@ -13,24 +13,24 @@ const unitSeconds = {
 } as const;
 
 /** Every difference, human-readable, with its position; none when the observation is as expected. */
-export function compare(expected: Json, actual: Json, place = ''): string[] {
+export function compare(expected: Json, actual: Json, path = ''): string[] {
   if (isSame(expected, actual)) return [];
   if (Array.isArray(expected) && Array.isArray(actual) && expected.length === actual.length) {
     return expected.flatMap((item, index) =>
-      compare(item, actual[index] ?? null, `${place}[${index}]`),
+      compare(item, actual[index] ?? null, `${path}[${index}]`),
     );
   }
   if (isObject(expected) && isObject(actual)) {
     const names = [...new Set([...Object.keys(expected), ...Object.keys(actual)])].sort();
     return names.flatMap((name) => {
-      const where = place === '' ? name : `${place}.${name}`;
+      const where = path === '' ? name : `${path}.${name}`;
       const [wanted, got] = [expected[name], actual[name]];
       if (got === undefined) return [`${where}: missing, expected ${JSON.stringify(wanted)}`];
       if (wanted === undefined) return [`${where}: unexpected ${JSON.stringify(got)}`];
       return compare(wanted, got, where);
     });
   }
-  const where = place === '' ? 'value' : place;
+  const where = path === '' ? 'value' : path;
   return [`${where}: expected ${JSON.stringify(expected)}, got ${JSON.stringify(actual)}`];
 }
 
@@ -65,10 +65,10 @@ function isSame(expected: Json, actual: Json): boolean {
 export function withoutDefaults(value: Json): Json {
   if (Array.isArray(value)) return value.map(withoutDefaults);
   if (!isObject(value)) return value;
-  const kept = Object.entries(value)
+  const compared = Object.entries(value)
     .map(([name, item]) => [name, withoutDefaults(item)] as const)
     .filter(([, item]) => !isDefault(item));
-  return Object.fromEntries(kept);
+  return Object.fromEntries(compared);
 }
 
 function isDefault(value: Json): boolean {

@@ -94,7 +94,7 @@ export const questions = {
 } as const satisfies Record<string, Perform>;
 
 /** Observe a later effect: repeated until it is as expected. */
-export const looks = {
+export const reads = {
   rlconfig: async ({ worker, one }, step) => {
     const domains = step.rlconfig?.length ? step.rlconfig : domainsOf(one);
     const { text } = await httpCall(worker.process.ports.debug, '/rlconfig', { method: 'GET' });

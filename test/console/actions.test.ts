@@ -13,8 +13,8 @@ import {
   consoleUrl,
   sampleRules,
   shows,
+  startConsole,
   startFed,
-  startPlace,
   visit,
 } from './console-fixture.ts';
 
@@ -32,7 +32,7 @@ async function giveReason(page: Page, reason: string): Promise<void> {
 browserTest(
   'rolling back, resetting a counter and lifting its limit need no mouse, and a lift can be ended on the page for trying requests',
   async (t) => {
-    const place = await startPlace(t, { 'd.yaml': sampleRules });
+    const place = await startConsole(t, { 'd.yaml': sampleRules });
     const { plane } = place;
     const [first] = (await plane.fetch('/revisions')).body.revisions;
     place.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 4'));
@@ -126,7 +126,7 @@ function writeTokens(t: ExecutionContext): string {
 browserTest(
   'a token is required, is stored only in the tab, and decides which actions are possible',
   async (t) => {
-    const place = await startPlace(
+    const place = await startConsole(
       t,
       { 'd.yaml': sampleRules },
       '--admin-tokens-file',
@@ -180,7 +180,7 @@ browserTest('a held-back revision is approved with a reason', async (t) => {
     { length: 12 },
     (_, index) => `  - key: k${index}\n    rate_limit: { unit: year, requests_per_unit: 3 }\n`,
   );
-  const place = await startPlace(t, { 'd.yaml': `domain: d\ndescriptors:\n${many.join('')}` });
+  const place = await startConsole(t, { 'd.yaml': `domain: d\ndescriptors:\n${many.join('')}` });
   place.rules.replace('d.yaml', `domain: d\ndescriptors:\n${many[0]}`);
   const { page } = await visit(t, place, 'revisions');
   await page.getByText('A revision is held back').waitFor();
@@ -195,7 +195,7 @@ browserTest('a held-back revision is approved with a reason', async (t) => {
 });
 
 browserTest('a rollout is paused, resumed and taken back', async (t) => {
-  const place = await startPlace(t, { 'd.yaml': sampleRules }, '--rollout', 'canary=50%,hold=1h');
+  const place = await startConsole(t, { 'd.yaml': sampleRules }, '--rollout', 'canary=50%,hold=1h');
   for (const id of ['w-1', 'w-2']) await startFed(t, place, id);
   place.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 4'));
   const { page } = await visit(t, place, 'revisions');
@@ -225,7 +225,7 @@ browserTest('a rollout is paused, resumed and taken back', async (t) => {
 });
 
 browserTest('a revision that no share of the workers can receive first is approved', async (t) => {
-  const place = await startPlace(t, { 'd.yaml': sampleRules }, '--rollout', 'canary=50%,hold=1h');
+  const place = await startConsole(t, { 'd.yaml': sampleRules }, '--rollout', 'canary=50%,hold=1h');
   const port = Number(place.plane.xdsAddress.split(':')[1]);
   const workers = ['same', 'same'].map((id) => connectWorker(t, port, id, null));
   await eventually('both have their rules', () => workers.every(({ seen }) => seen.length > 0));

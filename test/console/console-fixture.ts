@@ -33,17 +33,17 @@ export const fastClock: Clock = {
   after: (ms, task) => systemClock.after(ms / times, task),
 };
 
-export interface Place {
+export interface Console {
   readonly plane: ControlPlaneProcess;
   readonly rules: RulesFolder;
 }
 
 /** Starts a control plane with these files; `more` flags follow those of the folder. */
-export async function startPlace(
+export async function startConsole(
   t: ExecutionContext,
   files: Readonly<Record<string, string>>,
   ...flags: readonly string[]
-): Promise<Place> {
+): Promise<Console> {
   const rules = createRulesFolder(t);
   for (const [name, text] of Object.entries(files)) rules.write(name, text);
   const all = ['--config-dir', rules.path, ...flags];
@@ -55,7 +55,7 @@ export async function startPlace(
 /** Starts a worker, and waits until it has its rules and reports. */
 export async function startFed(
   t: ExecutionContext,
-  { plane }: Pick<Place, 'plane'>,
+  { plane }: Pick<Console, 'plane'>,
   id: string,
   clock: Clock = fastClock,
 ): Promise<WorkerInProcess> {
@@ -78,7 +78,7 @@ export async function startFed(
 }
 
 /** Opens a page of the console, such as `rules?domain=shop`. */
-export async function visit(t: ExecutionContext, { plane }: Place, where = ''): Promise<Visit> {
+export async function visit(t: ExecutionContext, { plane }: Console, where = ''): Promise<Visit> {
   const tab = await openTab(t);
   await tab.page.goto(consoleUrl(plane, where));
   return tab;
@@ -108,11 +108,11 @@ export async function shows(where: Page | Locator, text: RegExp): Promise<void> 
 }
 
 /** Waits for a line of the audit log: it is written at the end of the call, after its effect is visible. */
-export function audited({ plane }: Pick<Place, 'plane'>, line: RegExp): Promise<void> {
+export function audited({ plane }: Pick<Console, 'plane'>, line: RegExp): Promise<void> {
   return eventually(`audited: ${line.source}`, () => line.test(plane.output()));
 }
 
-export interface Trial extends Place {
+export interface Trial extends Console {
   /** One of them has the revision on trial. */
   readonly workers: readonly WorkerInProcess[];
 }
@@ -120,7 +120,7 @@ export interface Trial extends Place {
 /** Starts two workers, one of which receives a revision first, and one that dies before that. */
 export async function startTrial(t: ExecutionContext, more = ''): Promise<Trial> {
   const base = `${sampleRules}${more}`;
-  const place = await startPlace(t, { 'd.yaml': base }, '--rollout', 'canary=50%,hold=1h');
+  const place = await startConsole(t, { 'd.yaml': base }, '--rollout', 'canary=50%,hold=1h');
   const { plane, rules } = place;
   const doomed = connectStreamWorker(t, { address: plane.xdsAddress, id: 'doomed' });
   const workers = [await startFed(t, place, 'w-1'), await startFed(t, place, 'w-2')];

@@ -5,7 +5,7 @@ import { closeBrowser, look, testWithBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { startWorker } from '../support/worker-in-process.ts';
-import { fastClock, readPage, sampleRules, shows, startPlace, visit } from './console-fixture.ts';
+import { fastClock, readPage, sampleRules, shows, startConsole, visit } from './console-fixture.ts';
 
 const browserTest = testWithBrowser(test.serial);
 test.after.always(closeBrowser);
@@ -13,7 +13,7 @@ test.after.always(closeBrowser);
 browserTest(
   'while the store is unreachable, every page shows what callers get, and the minute shows when it began and ended',
   async (t) => {
-    const place = await startPlace(t, { 'd.yaml': sampleRules });
+    const place = await startConsole(t, { 'd.yaml': sampleRules });
     const redis = await startRedisServer(t);
     const worker = await startWorker(t, {
       clock: fastClock,

@@ -11,8 +11,8 @@ import {
   readPage,
   sampleRules,
   shows,
+  startConsole,
   startFed,
-  startPlace,
   visit,
 } from './console-fixture.ts';
 
@@ -22,7 +22,7 @@ test.after.always(closeBrowser);
 const pages = ['fleet', 'rules', 'limited', 'unmatched', 'revisions', 'try'];
 
 browserTest('each page shows what the fleet does, to all users', async (t) => {
-  const place = await startPlace(t, { 'd.yaml': sampleRules });
+  const place = await startConsole(t, { 'd.yaml': sampleRules });
   place.rules.replace('d.yaml', sampleRules.replace('per_unit: 20', 'per_unit: 30'));
   const worker = await startFed(t, place, 'w-1');
   await startFed(t, place, 'w-2');
@@ -67,7 +67,7 @@ browserTest('each page shows what the fleet does, to all users', async (t) => {
 });
 
 browserTest('workers with one node id are distinguished, an unjudged link is named', async (t) => {
-  const place = await startPlace(t, { 'd.yaml': sampleRules });
+  const place = await startConsole(t, { 'd.yaml': sampleRules });
   const workers = [await startFed(t, place, 'edge'), await startFed(t, place, 'edge')];
   const [, port] = place.plane.xdsAddress.split(':');
   const link = callDiscovery<FromWorkerMessage, object>(t, Number(port), loadFleetLink());
@@ -87,7 +87,7 @@ browserTest('workers with one node id are distinguished, an unjudged link is nam
 });
 
 browserTest('a page that is requested while the console starts is shown', async (t) => {
-  const place = await startPlace(t, { 'd.yaml': sampleRules });
+  const place = await startConsole(t, { 'd.yaml': sampleRules });
   await startFed(t, place, 'w-1');
   const { page } = await openTab(t);
   // Right before the page would be notified of another address, after the first one is shown.
@@ -106,7 +106,7 @@ browserTest('a page that is requested while the console starts is shown', async 
 browserTest(
   'a value that is not refused links to its counter, a rule has its history, and ? lists the keys',
   async (t) => {
-    const place = await startPlace(t, { 'd.yaml': sampleRules });
+    const place = await startConsole(t, { 'd.yaml': sampleRules });
     place.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 70000'));
     const { page } = await visit(t, place, 'rules?domain=d');
     await shows(page, /70,000 per year/);
@@ -129,7 +129,7 @@ browserTest(
 );
 
 browserTest('a change appears without a reload', async (t) => {
-  const place = await startPlace(t, { 'd.yaml': sampleRules });
+  const place = await startConsole(t, { 'd.yaml': sampleRules });
   const { page } = await visit(t, place, 'rules?domain=d');
   await shows(page, /3 per year/);
   place.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 77'));
@@ -138,7 +138,7 @@ browserTest('a change appears without a reload', async (t) => {
 });
 
 browserTest('on a phone every page can be reached without scrolling sideways', async (t) => {
-  const place = await startPlace(t, { 'd.yaml': sampleRules });
+  const place = await startConsole(t, { 'd.yaml': sampleRules });
   const { page } = await visit(t, place, 'zzz');
   await shows(page, /No such page/);
   await eventually('its title', async () => (await page.title()) === 'No such page · Ratelane');
@@ -174,7 +174,7 @@ browserTest('on a phone every page can be reached without scrolling sideways', a
 });
 
 browserTest('without rules, workers and traffic each page explains what to do', async (t) => {
-  const place = await startPlace(t, {});
+  const place = await startConsole(t, {});
   const { page, complaints } = await visit(t, place);
   const expected: Readonly<Record<string, RegExp>> = {
     fleet: new RegExp(
@@ -197,7 +197,7 @@ browserTest('without rules, workers and traffic each page explains what to do', 
 });
 
 browserTest('errors are shown with their lines, a silent control plane is reported', async (t) => {
-  const place = await startPlace(t, { 'd.yaml': sampleRules });
+  const place = await startConsole(t, { 'd.yaml': sampleRules });
   place.rules.replace('d.yaml', sampleRules.replace('unit: year', 'unit: yaer'));
   const { page } = await visit(t, place, 'revisions');
   await shows(page, /The newest revision is not served/);
@@ -220,7 +220,7 @@ browserTest('errors are shown with their lines, a silent control plane is report
 
 browserTest('foreign texts are shown unchanged, and never executed', async (t) => {
   const hostile = '<script>alert(2)</script>\u202e\u0007';
-  const place = await startPlace(t, { 'd.yaml': sampleRules });
+  const place = await startConsole(t, { 'd.yaml': sampleRules });
   const worker = await startFed(t, place, '<script>alert(1)</script>');
   for (let count = 0; count < 5; count++) await worker.decide(`customer=${hostile}`);
   await worker.decide(`nobody=${hostile}`);

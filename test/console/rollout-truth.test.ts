@@ -9,7 +9,7 @@ import {
   readPage,
   sampleRules,
   shows,
-  startPlace,
+  startConsole,
   startTrial,
   visit,
 } from './console-fixture.ts';
@@ -171,7 +171,7 @@ browserTest(
 );
 
 browserTest('a refusal is red, and shows how many workers refuse', async (t) => {
-  const place = await startPlace(t, { 'd.yaml': sampleRules });
+  const place = await startConsole(t, { 'd.yaml': sampleRules });
   const { xdsAddress: address } = place.plane;
   for (const id of ['a', 'b', 'c']) {
     connectStreamWorker(t, { address, id, answer: id === 'b' ? () => 'refuse' : () => 'take' });

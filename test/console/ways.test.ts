@@ -2,7 +2,7 @@
 import test from 'ava';
 import { closeBrowser, look, type Page, testWithBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
-import { sampleRules, shows, startFed, startPlace, visit } from './console-fixture.ts';
+import { sampleRules, shows, startConsole, startFed, visit } from './console-fixture.ts';
 
 const browserTest = testWithBrowser(test.serial);
 test.after.always(closeBrowser);
@@ -20,7 +20,7 @@ async function find(page: Page, text: string, first: RegExp): Promise<void> {
 browserTest(
   'the reason for a refusal links to the author of the limit, and to the dialog that undoes only that change',
   async (t) => {
-    const place = await startPlace(t, {
+    const place = await startConsole(t, {
       'd.yaml': sampleRules.replace('per_unit: 3', 'per_unit: 30'),
     });
     place.rules.replace('d.yaml', sampleRules);
@@ -66,7 +66,7 @@ browserTest('tables can be sorted by their columns and exported as CSV', async (
   const rules = ['k10', 'k9', 'k2'].map(
     (key) => `  - key: ${key}\n    rate_limit: { unit: year, requests_per_unit: 3 }\n`,
   );
-  const place = await startPlace(t, { 'd.yaml': `domain: d\ndescriptors:\n${rules.join('')}` });
+  const place = await startConsole(t, { 'd.yaml': `domain: d\ndescriptors:\n${rules.join('')}` });
   const { page } = await visit(t, place, 'rules?domain=d');
   await shows(page, /k10 .* k9 .* k2/);
   await page.getByRole('button', { name: 'Rule', exact: true }).click();

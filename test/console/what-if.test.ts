@@ -9,8 +9,8 @@ import {
   readPage,
   sampleRules,
   shows,
+  startConsole,
   startFed,
-  startPlace,
   visit,
 } from './console-fixture.ts';
 
@@ -21,7 +21,7 @@ browserTest(
   'a rule is edited where it is shown: checked during editing, with the requests that it would refuse, then committed',
   async (t) => {
     const sourceUrl = 'https://git.example/rules/blob/main/{file}#L{line}';
-    const place = await startPlace(t, { 'd.yaml': sampleRules }, '--source-url', sourceUrl);
+    const place = await startConsole(t, { 'd.yaml': sampleRules }, '--source-url', sourceUrl);
     // Reports of the last two minutes count, and those of a faster clock would have expired before they are all read.
     const worker = await startFed(t, place, 'w-1', systemClock);
     for (let count = 0; count < 9; count++) await worker.decide('customer=ada');

@@ -11,7 +11,7 @@ import { pluck } from '../support/pluck.ts';
 import type { RecordedLog } from '../support/recorded-log.ts';
 
 /** A place with configuration, and the ways in which others change it. */
-export interface Place {
+export interface StoreTarget {
   /** Another store on this place, as another control plane would open it, with its own state unless `state` names one.
    * Closed after the test. */
   open(options?: { readonly bounds?: Bounds; readonly state?: string }): OpenedStore;
@@ -32,7 +32,7 @@ export interface ConfigStoreSuite {
   /** How many control planes may write to a place concurrently. */
   readonly writers: 1 | 2;
   /** An empty place. */
-  prepare(t: ExecutionContext): Promise<Place>;
+  prepare(t: ExecutionContext): Promise<StoreTarget>;
 }
 
 const ann = { name: 'Ann', email: 'ann@example.test' };
@@ -43,13 +43,13 @@ const textsOf = (revision: Revision | undefined) =>
   Object.fromEntries(revision?.files.map(({ path, text }) => [path, text]) ?? []);
 
 export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
-  const check = (title: string, run: (t: ExecutionContext, place: Place) => Promise<void>) =>
+  const check = (title: string, run: (t: ExecutionContext, place: StoreTarget) => Promise<void>) =>
     test(`${suite.name}: ${title}`, async (t) => {
       await run(t, await suite.prepare(t));
     });
 
   /** Two stores, or one that is used twice. */
-  const openWriters = (place: Place) => {
+  const openWriters = (place: StoreTarget) => {
     const { store } = place.open();
     return [store, suite.writers === 2 ? place.open().store : store];
   };

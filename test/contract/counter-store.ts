@@ -40,12 +40,12 @@ let keysUsed = 0;
 const freshKey = () => `suite_${process.pid}_${keysUsed++}_`;
 
 export function testCounterStore(test: TestFn, suite: CounterStoreSuite): void {
-  const notHeld = new Map(Object.entries(suite.skip ?? {}));
+  const skipped = new Map(Object.entries(suite.skip ?? {}));
   const check = (
     title: string,
     run: (t: ExecutionContext, under: StoreUnderTest) => Promise<void>,
   ) => {
-    if (notHeld.delete(title)) return;
+    if (skipped.delete(title)) return;
     test(`${suite.name}: ${title}`, async (t) => {
       const under = await suite.open(t);
       t.teardown(under.close);
@@ -269,7 +269,7 @@ export function testCounterStore(test: TestFn, suite: CounterStoreSuite): void {
     t.is(after.error?.code, 'store');
   });
 
-  if (notHeld.size > 0) throw new Error(`no such titles: ${[...notHeld.keys()].join('; ')}`);
+  if (skipped.size > 0) throw new Error(`no such titles: ${[...skipped.keys()].join('; ')}`);
 }
 
 const batchSize = { minLength: 1, maxLength: 12 };

@@ -7,9 +7,9 @@ import { AppError, errorText } from '../../shared/errors.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
 import { testRecordKeeper } from './record-keeper.ts';
 import { testRecordKills } from './record-kills.ts';
-import { type DeclareTest, type SharedTextPlace, testSharedText } from './shared-text.ts';
+import { type DeclareTest, type SharedTextTarget, testSharedText } from './shared-text.ts';
 
-interface EngineTexts extends Pick<SharedTextPlace, 'open' | 'openReadOnly'> {
+interface EngineTexts extends Pick<SharedTextTarget, 'open' | 'openReadOnly'> {
   /** Like `open`, but its calls end after this time. */
   openFor(timeoutMs: number): SharedText;
   /** Opens with a secret that the engine does not accept. */
@@ -18,10 +18,10 @@ interface EngineTexts extends Pick<SharedTextPlace, 'open' | 'openReadOnly'> {
 
 interface EngineKind {
   readonly name: string;
-  prepare(t: ExecutionContext): EnginePlace;
+  prepare(t: ExecutionContext): EngineTarget;
 }
 
-interface EnginePlace extends EngineTexts, SharedTextPlace {
+interface EngineTarget extends EngineTexts, SharedTextTarget {
   /** The `host:port` that `open` connects to. */
   readonly address: string;
   /** Accepts connections but does not answer, until `show` is called. */
@@ -35,7 +35,7 @@ export function testEngine(
   engine: () => { readonly server: { readonly port: number }; readonly proxy: TcpProxy },
   openTexts: (name: string, t: ExecutionContext) => EngineTexts,
 ): void {
-  const prepare = (t: ExecutionContext): EnginePlace => {
+  const prepare = (t: ExecutionContext): EngineTarget => {
     const { server, proxy } = engine();
     const show = () => {
       proxy.retarget(server.port);

@@ -43,9 +43,9 @@ export async function createCaller(address: ListenAddress, tls?: CallerTls) {
   await once(socket, tls === undefined ? 'connect' : 'secureConnect');
   const session = connect('http://localhost', { createConnection: () => socket });
   session.on('error', () => {});
-  let isToldToGo = false;
+  let hasGoaway = false;
   session.once('goaway', () => {
-    isToldToGo = true;
+    hasGoaway = true;
   });
   await Promise.race([
     once(session, 'remoteSettings', { signal: AbortSignal.timeout(60_000) }),
@@ -78,8 +78,8 @@ export async function createCaller(address: ListenAddress, tls?: CallerTls) {
   return {
     session,
     /** Whether a GOAWAY has arrived since the connection was opened. */
-    get isToldToGo() {
-      return isToldToGo;
+    get hasGoaway() {
+      return hasGoaway;
     },
     open,
     /** One message, then the end. */

@@ -27,17 +27,17 @@ test('a message may arrive in any number of pieces', async (t) => {
 });
 
 test('a method receives the headers and the address of its caller', async (t) => {
-  const tell: UnaryMethod = {
+  const echo: UnaryMethod = {
     kind: 'unary',
     answer(_bytes, _start, _end, call) {
-      const told = [call.header('b3'), call.header('x-none'), call.peer()];
-      call.succeed(Buffer.from(told.join('|')));
+      const echoed = [call.header('b3'), call.header('x-none'), call.peer()];
+      call.succeed(Buffer.from(echoed.join('|')));
       return undefined;
     },
   };
-  const caller = await (await startTransport(t, { '/test.Tell/Tell': tell })).connect();
-  const [told] = (await caller.call('/test.Tell/Tell', Buffer.of(), { b3: 'one' })).messages;
-  t.regex(String(told), /^one\|\|127\.0\.0\.1:\d+$/);
+  const caller = await (await startTransport(t, { '/test.Tell/Tell': echo })).connect();
+  const [echoed] = (await caller.call('/test.Tell/Tell', Buffer.of(), { b3: 'one' })).messages;
+  t.regex(String(echoed), /^one\|\|127\.0\.0\.1:\d+$/);
 });
 
 test('calls on one connection are answered independently of their order', async (t) => {

@@ -15,7 +15,7 @@ const readPair = (name: string): TestCertificate => ({
 });
 
 /** The CA's certificate; its key was discarded. */
-export const authority = read('authority.pem');
+export const caCertificate = read('authority.pem');
 /** For localhost and 127.0.0.1. */
 export const serverCertificate = readPair('server');
 /** The same names as `server`, another key; its common name is `renewed`. */
@@ -27,6 +27,6 @@ export const misnamedCertificate = readPair('misnamed');
 /** For proxy.example, signed by another CA. */
 export const strangerCertificate = readPair('stranger');
 /** Self-signed, so that it is a CA and can also be used as a client certificate. */
-export const secondAuthority = readPair('second-authority');
+export const secondCa = readPair('second-authority');
 /** Signed by the second CA, for proxy.example. */
 export const secondClientCertificate = readPair('second-client');

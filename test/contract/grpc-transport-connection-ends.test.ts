@@ -44,7 +44,7 @@ test('an age of a year does not end connections at once', async (t) => {
   for (let index = 0; index < 20; index++) {
     t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
   }
-  t.false(caller.isToldToGo);
+  t.false(caller.hasGoaway);
 });
 
 test('connections in use end at their maximum age, and no call fails', async (t) => {
@@ -53,13 +53,13 @@ test('connections in use end at their maximum age, and no call fails', async (t)
   const methods = { '/test.Echo/Echo': echoLater };
   const { connect } = await startTransport(t, methods, { maxConnectionAgeMs: ageMs }, clock);
   const callers = await Promise.all(Array.from({ length: 20 }, () => connect()));
-  const uses = callers.map(callUntilToldToGo);
+  const uses = callers.map(callUntilGoaway);
   const callOnce = () =>
     Promise.all(callers.map((caller) => caller.call('/test.Echo/Echo', Buffer.of())));
   await callOnce();
   clock.advance(0.899 * ageMs);
   await callOnce();
-  t.false(callers.some(({ isToldToGo }) => isToldToGo));
+  t.false(callers.some(({ hasGoaway }) => hasGoaway));
   clock.advance(0.202 * ageMs);
   for (const answered of await Promise.all(uses)) t.true(answered > 0);
   for (const { session } of callers) t.true(await waitUntil(() => session.destroyed, 60_000));
@@ -71,17 +71,20 @@ test('the maximum ages of connections are evenly spread within a tenth', async (
   const { connectPeer } = await startTransport(t, undefined, { maxConnectionAgeMs: ageMs }, clock);
   const peers = await Promise.all(Array.from({ length: 200 }, () => connectPeer()));
   await Promise.all(peers.map(roundTrip));
-  const told: number[] = [];
+  const notified: number[] = [];
   for (const share of [0.899, 0.95, 1, 1.05, 1.101]) {
     clock.advance(share * ageMs - clock.monotonicMs());
     await Promise.all(peers.map(roundTrip));
-    told.push(peers.filter(isToldToGo).length);
+    notified.push(peers.filter(hasGoaway).length);
   }
-  t.is(told[0], 0);
-  t.is(told[4], 200);
-  for (let index = 1; index < told.length; index++) {
+  t.is(notified[0], 0);
+  t.is(notified[4], 200);
+  for (let index = 1; index < notified.length; index++) {
     // A quarter is expected; one in ten million runs has as few as this.
-    t.true((told[index] ?? 0) - (told[index - 1] ?? 0) > 20, `told to go at last: ${told}`);
+    t.true(
+      (notified[index] ?? 0) - (notified[index - 1] ?? 0) > 20,
+      `told to go at last: ${notified}`,
+    );
   }
 });
 
@@ -111,7 +114,7 @@ test('calls that cross a GOAWAY are answered', async (t) => {
 test('stopping fails no call of callers that obey GOAWAY', async (t) => {
   const { transport, connect } = await startTransport(t, { '/test.Echo/Echo': echoLater });
   const callers = await Promise.all(Array.from({ length: 20 }, () => connect()));
-  const uses = callers.map(callUntilToldToGo);
+  const uses = callers.map(callUntilGoaway);
   await callers[0]?.call('/test.Echo/Echo', Buffer.of());
   await transport.stop(30_000);
   for (const answered of await Promise.all(uses)) t.true(answered > 0);
@@ -121,21 +124,21 @@ test('callers that are asked to leave are served, and asked in each answer', asy
   const { transport, connect } = await startTransport(t);
   t.false(transport.turnAway(), 'nobody is connected');
   const [late, echoed] = [await connect(), Buffer.from('x')];
-  const told = (answer: { fields: Readonly<Record<string, unknown>> }) =>
+  const notified = (answer: { fields: Readonly<Record<string, unknown>> }) =>
     answer.fields['x-envoy-immediate-health-check-fail'];
   const answer = await late.call('/test.Echo/Echo', echoed);
   t.deepEqual(answer.messages, [echoed]);
-  t.is(told(answer), 'true', 'who came afterwards');
+  t.is(notified(answer), 'true', 'who came afterwards');
   const refused = await late.call('/test.Echo/None', echoed);
   t.is(refused.grpcStatus, 12);
-  t.is(told(refused), 'true', 'whose call fails');
+  t.is(notified(refused), 'true', 'whose call fails');
   t.true(transport.turnAway());
 
   const { transport: other, connect: connectOther } = await startTransport(t);
   const early = await connectOther();
-  t.is(told(await early.call('/test.Echo/Echo', echoed)), undefined);
+  t.is(notified(await early.call('/test.Echo/Echo', echoed)), undefined);
   t.true(other.turnAway());
-  t.is(told(await early.call('/test.Echo/Echo', echoed)), 'true', 'who was there before');
+  t.is(notified(await early.call('/test.Echo/Echo', echoed)), 'true', 'who was there before');
 });
 
 test('stopping lets calls in flight finish and ends streams', async (t) => {
@@ -179,15 +182,15 @@ const echoLater: UnaryMethod = {
 };
 
 /** Makes one call after another until GOAWAY; rejects when one of them fails. Resolves with their number. */
-async function callUntilToldToGo(caller: Caller): Promise<number> {
+async function callUntilGoaway(caller: Caller): Promise<number> {
   let answered = 0;
-  while (!caller.isToldToGo) {
+  while (!caller.hasGoaway) {
     try {
       const { grpcStatus, text } = await caller.call('/test.Echo/Echo', Buffer.of());
       if (grpcStatus !== 0) throw new Error(`call ${answered + 1} failed: ${grpcStatus} ${text}`);
     } catch (error) {
       // RFC 9113 8.7: not processed, and to be retried elsewhere.
-      if (caller.isToldToGo && errorText(error).includes('NGHTTP2_REFUSED_STREAM')) break;
+      if (caller.hasGoaway && errorText(error).includes('NGHTTP2_REFUSED_STREAM')) break;
       throw error;
     }
     answered++;
@@ -205,6 +208,6 @@ async function roundTrip(peer: Http2Peer): Promise<void> {
   });
 }
 
-function isToldToGo(peer: Http2Peer): boolean {
+function hasGoaway(peer: Http2Peer): boolean {
   return peer.frames.some(({ type }) => type === frameTypes.goAway);
 }

@@ -12,11 +12,11 @@ import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { waitUntil } from '../support/wait-until.ts';
 import type { Caller, CallerTls } from './grpc-transport-caller.ts';
 import {
-  authority,
+  caCertificate,
   clientCertificate,
   misnamedCertificate,
   renewedCertificate,
-  secondAuthority,
+  secondCa,
   serverCertificate,
   strangerCertificate,
 } from './grpc-transport-certificates.ts';
@@ -140,7 +140,7 @@ test('a file that is no socket is left unchanged', async (t) => {
 
 test('TLS serves clients that trust its certificate', async (t) => {
   const { address, connect } = await startTransport(t, undefined, { tls: serverCertificate });
-  const caller = await connect({ ca: authority });
+  const caller = await connect({ ca: caCertificate });
   t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
   t.false(await isServed(address));
 });
@@ -148,21 +148,21 @@ test('TLS serves clients that trust its certificate', async (t) => {
 // Proof of migrating.md: Client certificates must come from `GRPC_CLIENT_TLS_CACERT`
 test('with a client CA, only callers with its certificates are served', async (t) => {
   const { address, connect } = await startTransport(t, undefined, {
-    tls: { ...serverCertificate, clientCa: authority },
+    tls: { ...serverCertificate, clientCa: caCertificate },
   });
-  const caller = await connect({ ca: authority, ...misnamedCertificate });
+  const caller = await connect({ ca: caCertificate, ...misnamedCertificate });
   t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
-  t.false(await isServed(address, { ca: authority }));
-  t.false(await isServed(address, { ca: authority, ...strangerCertificate }));
+  t.false(await isServed(address, { ca: caCertificate }));
+  t.false(await isServed(address, { ca: caCertificate, ...strangerCertificate }));
 });
 
 test('a client name is searched for only among the alternative names', async (t) => {
   const { address, connect, log } = await startTransport(t, undefined, {
-    tls: { ...serverCertificate, clientCa: authority, clientSan: 'proxy.example' },
+    tls: { ...serverCertificate, clientCa: caCertificate, clientSan: 'proxy.example' },
   });
-  const caller = await connect({ ca: authority, ...clientCertificate });
+  const caller = await connect({ ca: caCertificate, ...clientCertificate });
   t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
-  t.false(await isServed(address, { ca: authority, ...misnamedCertificate }));
+  t.false(await isServed(address, { ca: caCertificate, ...misnamedCertificate }));
   t.true(
     log.lines.includes(
       'warning error validating client: its certificate is valid for DNS:other.example, ' +
@@ -173,25 +173,25 @@ test('a client name is searched for only among the alternative names', async (t)
 
 test('a certificate can be replaced while connections stay', async (t) => {
   const { connect, transport } = await startTransport(t, undefined, { tls: serverCertificate });
-  const before = await connect({ ca: authority });
+  const before = await connect({ ca: caCertificate });
   t.is(peerName(before), 'server');
   t.throws(() =>
     transport.replaceCertificates({ cert: renewedCertificate.cert, key: serverCertificate.key }),
   );
-  t.is(peerName(await connect({ ca: authority })), 'server');
+  t.is(peerName(await connect({ ca: caCertificate })), 'server');
   transport.replaceCertificates(renewedCertificate);
-  t.is(peerName(await connect({ ca: authority })), 'renewed');
+  t.is(peerName(await connect({ ca: caCertificate })), 'renewed');
   t.is((await before.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
 });
 
 test('the CA of clients can be replaced while connections stay', async (t) => {
   const { address, connect, transport } = await startTransport(t, undefined, {
-    tls: { ...serverCertificate, clientCa: authority },
+    tls: { ...serverCertificate, clientCa: caCertificate },
   });
-  const before = await connect({ ca: authority, ...clientCertificate });
-  transport.replaceCertificates({ ...serverCertificate, clientCa: secondAuthority.cert });
-  t.false(await isServed(address, { ca: authority, ...clientCertificate }));
-  t.true(await isServed(address, { ca: authority, ...secondAuthority }));
+  const before = await connect({ ca: caCertificate, ...clientCertificate });
+  transport.replaceCertificates({ ...serverCertificate, clientCa: secondCa.cert });
+  t.false(await isServed(address, { ca: caCertificate, ...clientCertificate }));
+  t.true(await isServed(address, { ca: caCertificate, ...secondCa }));
   t.is((await before.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
 });
 

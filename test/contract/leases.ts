@@ -138,9 +138,9 @@ async function setUp(t: ExecutionContext, suite: LeasesSuite, algorithm: Algorit
     hit,
     /** Includes leased hits. */
     async used(limit: number): Promise<number> {
-      const look = hit(limit, 0);
-      await ask(under.store, look);
-      return look.after;
+      const peek = hit(limit, 0);
+      await ask(under.store, peek);
+      return peek.after;
     },
     createWorker(): Leases {
       const metrics = createRegistry({ runtimeNamesMax: 1, log: createRecordedLog() });

@@ -35,7 +35,7 @@ interface Step {
 }
 
 /** Counts the hits of one moment, and returns the result of each. */
-type TakeAll = (limiter: Limiter, windowSeconds: number, step: Step) => Promise<Hit[]>;
+type CountAll = (limiter: Limiter, windowSeconds: number, step: Step) => Promise<Hit[]>;
 
 const limiters = fc
   .record({
@@ -92,7 +92,7 @@ async function compare(
   limiter: Limiter,
   list: readonly Step[],
   clock: { advance(ms: number): void; wallMs(): number },
-  takeAll: TakeAll,
+  countAll: CountAll,
 ): Promise<void> {
   const windowSeconds = windowMs / 1000;
   let model = createLimiterModel(limiter, windowSeconds * 1000);
@@ -101,8 +101,8 @@ async function compare(
     clock.advance(afterMs);
     const nowMs = clock.wallMs();
     if (isEvicted) model = createLimiterModel(limiter, windowSeconds * 1000);
-    const taken = await takeAll(limiter, windowSeconds, step);
-    for (const [index, hit] of taken.entries()) {
+    const counted = await countAll(limiter, windowSeconds, step);
+    for (const [index, hit] of counted.entries()) {
       const asked = hits[index] as number;
       if (asked < 0) model.giveBack(-asked, nowMs);
       const isOver = asked >= 0 && model.take(asked, nowMs);
@@ -147,7 +147,7 @@ test('in Redis, each decision is the model’s', async (t) => {
       await compare(t, limiter, list, clock, async (_, windowSeconds, step) => {
         const window = toWindow(limiter, windowSeconds, nowMs + step.skewMs);
         if (step.isEvicted) await server.command('DEL', 'k');
-        return takeInRedis(server, 'k', window, nowMs, step.hits);
+        return countInRedis(server, 'k', window, nowMs, step.hits);
       });
     }),
     { numRuns: 150 },
@@ -155,7 +155,7 @@ test('in Redis, each decision is the model’s', async (t) => {
 });
 
 /** Runs the real script, except that the clock it reads is replaced. */
-async function takeInRedis(
+async function countInRedis(
   server: RedisServer,
   key: string,
   window: LimiterWindow,
@@ -209,7 +209,7 @@ for (const store of ['in process', 'in Redis'] as const) {
         const memory = new MemoryStore({ clock, log: createRecordedLog() });
         if (store === 'in Redis') await server.command('DEL', 'history');
         let last = history[0] as (typeof history)[number];
-        const take = async (number: number) => {
+        const countOne = async (number: number) => {
           const { limit, burst, countsOver, shiftSeconds } = last;
           const capacity = algorithm === 'token_bucket' ? burst : limit;
           const limiter = { algorithm, limit, capacity, countsOver };
@@ -217,7 +217,7 @@ for (const store of ['in process', 'in Redis'] as const) {
           const window = toWindow(limiter, windowMs / 1000, nowMs - shiftSeconds * 1000);
           const shifted = { ...window, windowStart: window.windowStart + shiftSeconds };
           if (store === 'in Redis')
-            return (await takeInRedis(server, 'history', shifted, nowMs, [number]))[0];
+            return (await countInRedis(server, 'history', shifted, nowMs, [number]))[0];
           const hit = toHit(shifted, number);
           await count(memory, hit, { deadlineMs: Number.POSITIVE_INFINITY });
           return hit;
@@ -225,16 +225,16 @@ for (const store of ['in process', 'in Redis'] as const) {
         for (last of history) {
           if (last.forMs < 0) clock.setWall(clock.wallMs() + last.forMs);
           else clock.advance(last.forMs);
-          await take(last.hits);
+          await countOne(last.hits);
         }
         last = { ...last, countsOver: false };
-        const refused = await take(1);
+        const refused = await countOne(1);
         if (refused === undefined || refused.after <= refused.limit) return;
         const reset = refused.limiter?.resetSeconds ?? 0;
         clock.advance((reset - 1) * 1000);
-        const early = await take(1);
+        const early = await countOne(1);
         clock.advance(1000);
-        const late = await take(1);
+        const late = await countOne(1);
         const isOver = (hit: Hit | undefined) => hit !== undefined && hit.after > hit.limit;
         if (reset > 1 && !isOver(early)) throw new Error(`admitted before ${reset} s`);
         if (isOver(late) && isOver(early)) throw new Error(`refused after ${reset} s`);

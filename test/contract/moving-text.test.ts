@@ -18,7 +18,7 @@ test.before(async () => {
   server = await startRedisServer(owner);
 });
 
-function createPlaces(t: ExecutionContext) {
+function createTargets(t: ExecutionContext) {
   const repository = createGitRepository(t);
   const name = randomUUID();
   let states = 0;
@@ -55,7 +55,7 @@ function createPlaces(t: ExecutionContext) {
 }
 
 test('the text beside the rules is the record until the first write, which is made only to the engine', async (t) => {
-  const { openBefore, openEngine, open } = createPlaces(t);
+  const { openBefore, openEngine, open } = createTargets(t);
   await openBefore().swap(undefined, 'taken back');
   const [one, other] = [open(), open()];
   const [read, late] = [await one.read(), await other.read()];
@@ -74,7 +74,7 @@ test('the text beside the rules is the record until the first write, which is ma
 });
 
 test('a text that is later removed from the engine is not replaced by the one beside the rules', async (t) => {
-  const { openBefore, openEngine, open } = createPlaces(t);
+  const { openBefore, openEngine, open } = createTargets(t);
   await openBefore().swap(undefined, 'of before');
   const [moving, late] = [open(), open()];
   const read = await moving.read();
@@ -85,7 +85,7 @@ test('a text that is later removed from the engine is not replaced by the one be
 });
 
 test('without one beside the rules, the engine has the record from the start', async (t) => {
-  const { open, openEngine } = createPlaces(t);
+  const { open, openEngine } = createTargets(t);
   const text = open();
   t.is(await text.read(), undefined);
   t.is((await text.swap(undefined, 'first')).kind, 'written');
@@ -93,7 +93,7 @@ test('without one beside the rules, the engine has the record from the start', a
 });
 
 test('while the text beside the rules cannot be read, the record is unknown', async (t) => {
-  const { repository, openBefore, open } = createPlaces(t);
+  const { repository, openBefore, open } = createTargets(t);
   await openBefore().swap(undefined, 'taken back');
   repository.hide();
   const text = open();
@@ -103,14 +103,14 @@ test('while the text beside the rules cannot be read, the record is unknown', as
 });
 
 test('an engine with a record is the only source', async (t) => {
-  const { repository, openEngine, open } = createPlaces(t);
+  const { repository, openEngine, open } = createTargets(t);
   await openEngine().swap(undefined, 'first');
   repository.hide();
   t.is((await open().read())?.text, 'first');
 });
 
 test('an unreadable text beside the rules is set aside there', async (t) => {
-  const { openBefore, open } = createPlaces(t);
+  const { openBefore, open } = createTargets(t);
   await openBefore().swap(undefined, 'damaged');
   const text = open();
   const version = (await text.read())?.version ?? '';

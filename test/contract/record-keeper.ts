@@ -26,7 +26,7 @@ import { AppError } from '../../shared/errors.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { createMemoryText } from '../support/record-texts.ts';
 import { createRecordedLog } from '../support/recorded-log.ts';
-import type { DeclareTest, SharedTextKind, SharedTextPlace } from './shared-text.ts';
+import type { DeclareTest, SharedTextKind, SharedTextTarget } from './shared-text.ts';
 
 const timing: LeaderTiming = { poll: 1_000, renew: 2_000, term: 8_000, readAgain: 1_000 };
 const rollout: RolloutOnRecord = {
@@ -91,7 +91,7 @@ interface Joined {
 }
 
 export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTextKind): void {
-  function openFleet(t: ExecutionContext, place: SharedTextPlace = prepare(t)) {
+  function openFleet(t: ExecutionContext, place: SharedTextTarget = prepare(t)) {
     const clock = createManualClock();
     const log = createRecordedLog();
     const all: RecordKeeper[] = [];

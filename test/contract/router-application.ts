@@ -197,15 +197,17 @@ export function testBoard({ name, inFront }: BoardUnderTest): void {
     t.regex(String((await refused)[0]), /403/);
     t.regex(String((await once(open({}), 'error'))[0]), /401/);
     const [one, other] = [open({ cookie }), open({ cookie })];
-    const said: unknown[] = [];
-    other.on('message', (data) => said.push(JSON.parse(String(data))));
+    const received: unknown[] = [];
+    other.on('message', (data) => received.push(JSON.parse(String(data))));
     await Promise.all([once(one, 'open'), once(other, 'open')]);
     one.send('{"text":"hello"}');
     await eventually('it is said to all', () =>
-      isDeepStrictEqual(said.at(-1), { user: 'ann', text: 'hello' }),
+      isDeepStrictEqual(received.at(-1), { user: 'ann', text: 'hello' }),
     );
     other.send('{"shout":1}');
-    await eventually('it is refused', () => JSON.stringify(said.at(-1)).includes('"status":400'));
+    await eventually('it is refused', () =>
+      JSON.stringify(received.at(-1)).includes('"status":400'),
+    );
     for (const socket of [one, other]) socket.close();
   });
 }

@@ -13,7 +13,11 @@ import { ownedByFile } from '../support/owner.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { testEngine } from './engine-text.ts';
-import { authority, clientCertificate, serverCertificate } from './grpc-transport-certificates.ts';
+import {
+  caCertificate,
+  clientCertificate,
+  serverCertificate,
+} from './grpc-transport-certificates.ts';
 
 const owner = ownedByFile(test);
 const noTls = { ca: undefined, cert: undefined, key: undefined };
@@ -69,7 +73,7 @@ test.serial('over TLS, with a certificate that etcd requires', async (t) => {
     writeFileSync(path, text);
     return path;
   };
-  const ca = write('ca.pem', authority);
+  const ca = write('ca.pem', caCertificate);
   const secured = await startEtcdServer(t, {
     ca,
     cert: write('server.pem', serverCertificate.cert),

@@ -13,7 +13,11 @@ import { writeRedisTls } from '../support/redis-tls.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { testEngine } from './engine-text.ts';
-import { authority, clientCertificate, serverCertificate } from './grpc-transport-certificates.ts';
+import {
+  caCertificate,
+  clientCertificate,
+  serverCertificate,
+} from './grpc-transport-certificates.ts';
 
 const owner = ownedByFile(test);
 const noTls = { ca: undefined, cert: undefined, key: undefined };
@@ -53,7 +57,7 @@ testEngine(
 
 test.serial('over TLS, with a certificate that the server requires', async (t) => {
   const files = await writeRedisTls({
-    authority,
+    caCertificate,
     server: serverCertificate,
     client: clientCertificate,
   });

@@ -7,7 +7,7 @@ import {
 } from '../../control-plane/server/store/shared-text.ts';
 import { AppError } from '../../shared/errors.ts';
 
-export interface SharedTextPlace {
+export interface SharedTextTarget {
   /** Each call uses its own name for the place, as processes on several machines would. */
   open(): SharedText;
   /** An empty place that can be read but not written. */
@@ -19,7 +19,7 @@ export interface SharedTextPlace {
 
 export interface SharedTextKind {
   readonly name: string;
-  prepare(t: ExecutionContext): SharedTextPlace;
+  prepare(t: ExecutionContext): SharedTextTarget;
 }
 
 /** `test`, or `test.serial` where the places of all tests are behind one server. */

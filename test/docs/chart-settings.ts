@@ -38,11 +38,11 @@ function toProperties(table: SettingsTable): Record<string, object> {
 
 /** Includes the usual spellings of a word, if the setting accepts them. */
 function toValues({ kind, words = [], parse }: Setting<unknown>): object | undefined {
-  const takes = (text: string) => parse(text).ok;
+  const accepts = (text: string) => parse(text).ok;
   if (kind === 'bool') return { $ref: '#/definitions/boolean' };
   // A setting that is a duration or a number of seconds accepts anything.
-  if (kind === 'duration' && !takes('5')) {
-    return { $ref: `#/definitions/${takes('0') ? 'durationOrZero' : 'duration'}` };
+  if (kind === 'duration' && !accepts('5')) {
+    return { $ref: `#/definitions/${accepts('0') ? 'durationOrZero' : 'duration'}` };
   }
   if (kind !== 'choice') return undefined;
   const written = words.flatMap((word) => [
@@ -51,6 +51,6 @@ function toValues({ kind, words = [], parse }: Setting<unknown>): object | undef
     word.toUpperCase(),
     word.charAt(0).toUpperCase() + word.slice(1).toLowerCase(),
   ]);
-  const empty = takes('') ? [''] : [];
-  return { enum: [...new Set([...written.filter(takes), ...empty])] };
+  const empty = accepts('') ? [''] : [];
+  return { enum: [...new Set([...written.filter(accepts), ...empty])] };
 }

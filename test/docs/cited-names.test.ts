@@ -15,14 +15,14 @@ const comments = [
   ...files.filter((path) => path.startsWith('test/conformance/cases/')).flatMap(notesOf),
 ];
 
-const placeOf = ({ file, line }: Comment) => `${file}:${line}`;
+const positionOf = ({ file, line }: Comment) => `${file}:${line}`;
 
 /** The headings of the third level, in kebab-case. */
 const page = readFileSync(join(root, 'shared/docs/behaviour.md'), 'utf8');
 const decisions = [...page.matchAll(/^### (.*)$/gm)].map(([, name = '']) => name);
 const citations = comments.flatMap((comment) =>
   [...comment.text.matchAll(/\bbehaviour: ([a-z0-9-]+(?:, [a-z0-9-]+)*)/g)].flatMap(
-    ([, list = '']) => list.split(', ').map((name) => ({ name, place: placeOf(comment) })),
+    ([, list = '']) => list.split(', ').map((name) => ({ name, place: positionOf(comment) })),
   ),
 );
 
@@ -51,7 +51,7 @@ const foreign =
   /\bdecisions? \d|\brules? \d+(?: to \d+)?[);]|\(specification\b|\bthe specification\b|\b(?:reference|routing)-behaviour\b|\bthe (?:brief|issue)\b/i;
 
 test('nothing is cited by number, or from a document elsewhere', (t) => {
-  t.deepEqual(comments.filter(({ text }) => foreign.test(text)).map(placeOf), []);
+  t.deepEqual(comments.filter(({ text }) => foreign.test(text)).map(positionOf), []);
 });
 
 /** Every suffix of every path: `counters/store.ts` and `store.ts` of `worker/counters/store.ts`. */
@@ -85,7 +85,7 @@ test('every file that a comment names exists', (t) => {
       !knownEnds.has(normalize(join(dirname(comment.file), name))),
   );
   t.deepEqual(
-    missing.map(({ name, comment }) => `${placeOf(comment)}: ${name}`),
+    missing.map(({ name, comment }) => `${positionOf(comment)}: ${name}`),
     [],
   );
 });

@@ -6,7 +6,7 @@ import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { parse } from 'yaml';
-import { authority, serverCertificate } from '../contract/grpc-transport-certificates.ts';
+import { caCertificate, serverCertificate } from '../contract/grpc-transport-certificates.ts';
 import { createChartRelease, startPrograms } from '../support/chart-release.ts';
 import { createStandIns, type StandIns } from '../support/chart-stand-ins.ts';
 import { endWithUs } from '../support/end-with-us.ts';
@@ -45,7 +45,7 @@ testWith(test, 'chart-check')('the commands of the page work as they stand', asy
   for (const [name, text] of Object.entries({
     'tls.crt': serverCertificate.cert,
     'tls.key': serverCertificate.key,
-    'ca.crt': authority,
+    'ca.crt': caCertificate,
     'git-password': 'a password',
     'redis-password': redisPassword,
     'production.yaml': blocks.find(({ language }) => language === 'yaml')?.text ?? '',

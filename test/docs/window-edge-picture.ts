@@ -73,10 +73,10 @@ export async function drawWindowEdge(): Promise<string> {
       const x = left + second * barWidth;
       const bar = (kind: string, height: number, y: number) =>
         `<rect class="${kind}" x="${x}" y="${y}" width="${barWidth - 3}" height="${height}"/>`;
-      const taken = count * unitHeight;
+      const admittedHeight = count * unitHeight;
       const asked = hitsPerSecond * unitHeight;
-      if (taken < asked) parts.push(bar('refused', asked - taken, base - asked));
-      if (taken > 0) parts.push(bar('admitted', taken, base - taken));
+      if (admittedHeight < asked) parts.push(bar('refused', asked - admittedHeight, base - asked));
+      if (admittedHeight > 0) parts.push(bar('admitted', admittedHeight, base - admittedHeight));
     }
   }
   const edge = left + (minute - firstSecond) * barWidth - 1.5;

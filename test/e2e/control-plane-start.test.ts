@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import test from 'ava';
 import {
-  authority,
+  caCertificate,
   clientCertificate,
   serverCertificate,
 } from '../contract/grpc-transport-certificates.ts';
@@ -145,7 +145,10 @@ test.serial('half-written files of a killed process are removed at the start', a
 
 test.serial('both ports use TLS, with client certificates', async (t) => {
   const rules = createRulesFolder(t, { 'shop.yaml': ruleText('shop', 1) });
-  const files = createRulesFolder(t, { 'ca.pem': authority, 'server.pem': serverCertificate.cert });
+  const files = createRulesFolder(t, {
+    'ca.pem': caCertificate,
+    'server.pem': serverCertificate.cert,
+  });
   files.write('server.key', serverCertificate.key);
   files.write('client.pem', clientCertificate.cert);
   files.write('client.key', clientCertificate.key);

@@ -284,10 +284,10 @@ test.serial('hits counted when the answer is known count for the next request', 
   t.is(first.status, 200, '200 hits come with the end of the answer');
   t.false(first.headers.has('ratelimit-limit'), 'nothing was decided before');
   // Reads the limit without counting.
-  const look = () => ask('plain', 'ten-by-header', 'later', { 'x-cost': '0' });
+  const peek = () => ask('plain', 'ten-by-header', 'later', { 'x-cost': '0' });
   await eventually(
     'the hits are counted',
-    async () => (await look()).headers.get('ratelimit-remaining') === '0',
+    async () => (await peek()).headers.get('ratelimit-remaining') === '0',
   );
 });
 

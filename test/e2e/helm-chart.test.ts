@@ -7,7 +7,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import test, { type ExecutionContext } from 'ava';
-import { authority, serverCertificate } from '../contract/grpc-transport-certificates.ts';
+import { caCertificate, serverCertificate } from '../contract/grpc-transport-certificates.ts';
 import { createChartRelease, startPrograms } from '../support/chart-release.ts';
 import { createStandIns } from '../support/chart-stand-ins.ts';
 import { eventually } from '../support/eventually.ts';
@@ -26,7 +26,7 @@ const probes = ['startupProbe', 'livenessProbe', 'readinessProbe'] as const;
 const certificate = {
   'tls.crt': serverCertificate.cert,
   'tls.key': serverCertificate.key,
-  'ca.crt': authority,
+  'ca.crt': caCertificate,
 };
 const workerToken = 'the-token-of-the-workers';
 const storePassword = 'the-password-of-redis';
@@ -63,12 +63,12 @@ const secretsWithTls: Secrets = {
   notify: { secret: `${signingSecret}\n` },
 };
 
-const clientAuthority = '/run/secrets/admin-tls/ca.crt';
+const clientCa = '/run/secrets/admin-tls/ca.crt';
 const withClientCertificates = {
   ...withTls,
   controlPlane: {
     ...withTls.controlPlane,
-    settings: { RATELANE_ADMIN_TLS_CLIENT_CA: clientAuthority },
+    settings: { RATELANE_ADMIN_TLS_CLIENT_CA: clientCa },
   },
 };
 
@@ -163,7 +163,7 @@ async function startStore(t: ExecutionContext, isProtected: boolean): Promise<st
     return redis.url;
   }
   const tls = await writeRedisTls({
-    authority,
+    caCertificate,
     server: serverCertificate,
     client: serverCertificate,
   });

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { bundledPackages } from '../../compose/package/bundle.ts';
-import { authority, serverCertificate } from '../contract/grpc-transport-certificates.ts';
+import { caCertificate, serverCertificate } from '../contract/grpc-transport-certificates.ts';
 import { createControlPlaneProcess } from '../support/control-plane-process.ts';
 import { type FollowedImage, followDockerfile } from '../support/dockerfile.ts';
 import { eventually } from '../support/eventually.ts';
@@ -174,7 +174,7 @@ function mount(folder: RulesFolder, { mounts }: GatewayDeployment): void {
     if (what === 'certificates') {
       folder.write(`${inside}/tls.crt`, serverCertificate.cert);
       folder.write(`${inside}/tls.key`, serverCertificate.key);
-      folder.write(`${inside}/ca.crt`, authority);
+      folder.write(`${inside}/ca.crt`, caCertificate);
     } else if (what === 'rules') {
       folder.write(`${inside}/..2026_11_22/config.yaml`, ruleText('shop', 1));
       folder.relink(`${inside}/..data`, '..2026_11_22');

@@ -114,7 +114,7 @@ async function startMeasured(t: ExecutionContext, kind: keyof typeof stores) {
   const logged = () => [
     ...plane.output().matchAll(/longest slice: ([\d.]+) ms, the same work: ([\d.]+) ms/g),
   ];
-  async function takeLongest(): Promise<{ readonly ms: number; readonly sameMs: number }> {
+  async function measureLongest(): Promise<{ readonly ms: number; readonly sameMs: number }> {
     const before = logged().length;
     plane.signal('SIGUSR2');
     await eventually('the meter says', () => logged().length > before);
@@ -173,10 +173,10 @@ async function startMeasured(t: ExecutionContext, kind: keyof typeof stores) {
       await eventually('it is refused', isRefused, examinedMs);
     },
     async measure(what: string, act: () => Promise<unknown>): Promise<void> {
-      const start = await takeLongest();
+      const start = await measureLongest();
       const before = { ...answered };
       await act();
-      const { ms, sameMs } = await takeLongest();
+      const { ms, sameMs } = await measureLongest();
       const mostMs = Math.max(longestMs, mostTimesSame * Math.max(start.sameMs, sameMs));
       t.log(`${what}: ${ms} ms`);
       t.true(ms <= mostMs, `${what}: ${ms} ms of at most ${mostMs}`);

@@ -203,7 +203,7 @@ test.serial('a worker that serves, with stores that take its passwords', async (
   };
   for (const [name, password] of [
     ['KVSTORE', env['KVSTORE_AUTH'] ?? ''],
-    ['KVSTORE_PERSECOND', keepSecretAlone(env['KVSTORE_PERSECOND_AUTH_FILE'])],
+    ['KVSTORE_PERSECOND', returnSecret(env['KVSTORE_PERSECOND_AUTH_FILE'])],
   ] as const) {
     const redis = await startRedisServer(t, {
       args: ['--requirepass', password],
@@ -229,7 +229,7 @@ test.serial('a worker that serves, with stores that take its passwords', async (
 });
 
 /** Writes a secret to a file in the required format; returns the secret. */
-function keepSecretAlone(path = ''): string {
+function returnSecret(path = ''): string {
   const secret = readFileSync(path, 'utf8').split('\n')[1] ?? '';
   writeFileSync(path, `${secret}\n`);
   return secret;
@@ -257,7 +257,7 @@ for (const [what, type, store] of [
       if (what === 'addresses') env[name] = run.give(name, host);
       else env[name] = type === 'sentinel' ? `main,${host}` : host;
     }
-    for (const name of authFiles) if (env[name] !== undefined) keepSecretAlone(env[name]);
+    for (const name of authFiles) if (env[name] !== undefined) returnSecret(env[name]);
     await run.launch(env, /AUTH: /);
     run.search();
   });

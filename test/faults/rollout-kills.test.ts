@@ -10,8 +10,8 @@ for (const { fault, seed, good, bad } of [
   const what = good === 1 ? 'what is good arrives everywhere' : 'what is bad goes no further';
   test(`${fault} in the middle of a rollout: ${what}`, async (t) => {
     t.timeout(5 * 60_000);
-    const say = (line: string) => t.log(line);
-    const result = await runRounds({ source: 'redis', fault, rounds: 1, seed, say });
+    const log = (line: string) => t.log(line);
+    const result = await runRounds({ source: 'redis', fault, rounds: 1, seed, log });
     t.deepEqual(result.findings, []);
     t.like(result, { good, bad });
   });

@@ -22,11 +22,11 @@ const largestBytes = 1024 * 1024 * 1024;
 
 /** Runs it, and logs the time. */
 function measure<T>(t: ExecutionContext, what: string, run: () => T): T {
-  const heldBefore = process.memoryUsage().rss;
+  const bytesBefore = process.memoryUsage().rss;
   const startMs = cpuMs();
   const result = run();
   const tookMs = cpuMs() - startMs;
-  const grownBytes = process.memoryUsage().rss - heldBefore;
+  const grownBytes = process.memoryUsage().rss - bytesBefore;
   t.log(`${what}: ${Math.round(tookMs)} ms, ${Math.round(grownBytes / 1e6)} MB`);
   t.true(tookMs < longestMs, what);
   t.true(grownBytes < largestBytes, what);

@@ -5,7 +5,7 @@ import { isMainThread, Worker, workerData } from 'node:worker_threads';
 
 /** Far above the time limit of a case, which the run itself checks. */
 const hangMs = 60_000;
-const lookMs = 1000;
+const checkMs = 1000;
 
 interface Shared {
   readonly what: string;
@@ -28,7 +28,7 @@ export function startCaseWatch(what: string) {
   };
 }
 
-function lookOn({ what, running }: Shared): void {
+function watch({ what, running }: Shared): void {
   let seen = -1;
   let sinceMs = performance.now();
   setInterval(() => {
@@ -40,7 +40,7 @@ function lookOn({ what, running }: Shared): void {
       writeSync(2, `FUZZ_SEED=${seed} of ${what} does not come back\n`);
       process.kill(process.pid, 'SIGKILL');
     }
-  }, lookMs);
+  }, checkMs);
 }
 
-if (!isMainThread && workerData?.running instanceof Int32Array) lookOn(workerData as Shared);
+if (!isMainThread && workerData?.running instanceof Int32Array) watch(workerData as Shared);

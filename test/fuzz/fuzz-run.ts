@@ -17,7 +17,7 @@ const mostWorkMs = 5000;
 /** Wall time: a case that waits in vain. */
 const longestCaseMs = 30_000;
 /** How much more memory may be held after all cases than before them. */
-const mostHeldBytes = 64 * 1024 * 1024;
+const mostResidentBytes = 64 * 1024 * 1024;
 
 setFlagsFromString('--expose-gc');
 const collectGarbage: () => void = runInNewContext('gc');
@@ -31,7 +31,7 @@ export async function fuzz(
 ): Promise<void> {
   t.timeout(seconds * 1000 + 300_000, 'the surface did not come to its end');
   const watch = startCaseWatch(what);
-  const heldBefore = await heldBytes();
+  const bytesBefore = await residentBytes();
   const endMs = performance.now() + seconds * 1000;
   let longestMs = 0;
   let seed = firstSeed;
@@ -56,17 +56,17 @@ export async function fuzz(
     if (seed % 100 === 0) await nextTurn();
   }
   watch.end();
-  const heldMore = (await heldBytes()) - heldBefore;
+  const grownBytes = (await residentBytes()) - bytesBefore;
   const count = seed - firstSeed;
   t.log(
     `${count} ${what} from seed ${firstSeed}, the longest took ${longestMs.toFixed(1)} ms,`,
-    `${(heldMore / 1e6).toFixed(1)} MB more are held`,
+    `${(grownBytes / 1e6).toFixed(1)} MB more are held`,
   );
-  t.true(heldMore < mostHeldBytes, `${heldMore} bytes more are held`);
+  t.true(grownBytes < mostResidentBytes, `${grownBytes} bytes more are held`);
 }
 
 /** The memory that remains after a collection. */
-async function heldBytes(): Promise<number> {
+async function residentBytes(): Promise<number> {
   // Memory is released some turns after a collection, which may allow further releases.
   for (let round = 0; round < 2; round++) {
     collectGarbage();

@@ -52,8 +52,9 @@ test.serial('any /json body is a request, or a problem with its line and column'
     const parsed = parseJsonRequest(bytes);
     if (!parsed.ok) {
       checkNamedProblem(parsed.problem);
-      const hasPlace = /^\(line \d+:\d+\): ./.test(parsed.problem);
-      if (!hasPlace && parsed.problem !== 'the body is not UTF-8') throw new Error(parsed.problem);
+      const hasPosition = /^\(line \d+:\d+\): ./.test(parsed.problem);
+      if (!hasPosition && parsed.problem !== 'the body is not UTF-8')
+        throw new Error(parsed.problem);
       if (parsed.problem.length > 400) throw new Error(`${parsed.problem.length} characters`);
       return;
     }

@@ -141,7 +141,7 @@ export async function passTime(clock: ManualClock, ms: number): Promise<void> {
 }
 
 /** Bytes of buffers that are really held. */
-export async function heldBytes(): Promise<number> {
+export async function residentBytes(): Promise<number> {
   // Memory is released some turns after a collection, which may allow further releases.
   for (let round = 0; round < 3; round++) {
     collectGarbage();

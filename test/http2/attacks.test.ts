@@ -43,8 +43,8 @@ import {
   type Attacked,
   defineAttacks,
   flood,
-  heldBytes,
   passTime,
+  residentBytes,
   settle,
 } from './attack-fixture.ts';
 
@@ -374,7 +374,7 @@ attack('HPACK bomb', async (t, { connectPeer, calls }) => {
     ),
   );
   await peer.answer(1);
-  const before = await heldBytes();
+  const before = await residentBytes();
   const references = Buffer.alloc(14_000, toHpackInteger(62, 7, 0x80));
   const bomb = Buffer.concat([toHeaderBlock(grpcRequest('/attacked')), references]);
   const rounds = 200;
@@ -384,7 +384,7 @@ attack('HPACK bomb', async (t, { connectPeer, calls }) => {
     await peer.sendAll(toFrame(frameTypes.headers, last, streamId, bomb));
     t.regex(String(await peer.answer(streamId)), /header list is larger than 65536/);
   }
-  const grown = (await heldBytes()) - before;
+  const grown = (await residentBytes()) - before;
   t.is(calls.replies.length, 0);
   t.true(grown < 2 ** 22, `grown by ${grown} bytes`);
   await echoes(t, peer, 2 * rounds + 3);
@@ -418,18 +418,18 @@ attack('windows that stay shut', async (t, { connectPeer, clock, calls }) => {
 
 attack('a slow reader', async (t, { connectPeer, clock, calls }) => {
   const peer = await connectSlowReader(connectPeer);
-  const before = await heldBytes();
+  const before = await residentBytes();
   const message = Buffer.alloc(15_000);
   const wanted = 4000;
   let begun = 0;
   let answered = 0;
   let unread: Promise<void> | undefined;
-  const isTaken = async () => {
+  const isAccepted = async () => {
     const taken = unread?.then(() => true);
     return taken === undefined || Promise.race([taken, pause(200).then(() => false)]);
   };
   // Until the server reads no more requests.
-  for (; begun < wanted && (await isTaken()); begun++) {
+  for (; begun < wanted && (await isAccepted()); begun++) {
     unread = peer.sendAll(toCall(2 * begun + 1, '/attacked', message));
     await new Promise(setImmediate);
     for (const reply of calls.replies.splice(0)) {
@@ -440,7 +440,7 @@ attack('a slow reader', async (t, { connectPeer, clock, calls }) => {
   const answeredBytes = answered * message.length;
   t.true(begun < wanted, 'the server read on');
   t.true(answeredBytes < limits.maxUnsentBytes + kernelBytes, `${answeredBytes} bytes answered`);
-  const held = (await heldBytes()) - before;
+  const held = (await residentBytes()) - before;
   await passTime(clock, limits.stalledMs + 5000);
   peer.resume();
   await peer.ended();
@@ -473,7 +473,7 @@ attack(
   'large answers to many small requests, all windows open',
   async (t, { connectPeer }) => {
     const peer = await connectSlowReader(connectPeer);
-    const before = await heldBytes();
+    const before = await residentBytes();
     produced = 0;
     peer.send(toHeaders(1, grpcRequest('/amplify')));
     // As much as the first window allows: empty messages, each with its prefix.
@@ -483,7 +483,7 @@ attack(
     }
     t.true(await waitUntil(() => produced > 0, 60_000));
     await pause(200);
-    const held = (await heldBytes()) - before;
+    const held = (await residentBytes()) - before;
     t.true(produced * large.length < limits.maxUnsentBytes + kernelBytes, `${produced} answers`);
     t.true(held < 2 * kernelBytes, `${held} bytes held`);
     const made = produced;
@@ -511,7 +511,7 @@ let produced = 0;
 
 attack('unfinished messages in many streams', async (t, { connectPeer, calls }) => {
   const peer = await connectPeer();
-  const before = await heldBytes();
+  const before = await residentBytes();
   const streams = 200;
   const head = toMessage(Buffer.alloc(maxRequestBytes)).subarray(0, 5);
   for (let index = 0; index < streams; index++) {
@@ -519,22 +519,22 @@ attack('unfinished messages in many streams', async (t, { connectPeer, calls }) 
   }
   const part = Buffer.alloc(16_000);
   let sentBytes = 0;
-  let mostHeld = 0;
+  let mostBytes = 0;
   for (let round = 0; round < 15; round++) {
     for (let index = 0; index < streams; index++) {
       await peer.sendAll(toData(2 * index + 1, part));
       sentBytes += part.length;
     }
     await settle(peer);
-    mostHeld = Math.max(mostHeld, (await heldBytes()) - before);
+    mostBytes = Math.max(mostBytes, (await residentBytes()) - before);
   }
   t.false(peer.isEnded);
   t.is(calls.replies.length, 0);
   t.true(sentBytes > 2 * limits.maxBufferedBytes);
-  t.true(mostHeld < 1.5 * limits.maxBufferedBytes, `${mostHeld} bytes held`);
+  t.true(mostBytes < 1.5 * limits.maxBufferedBytes, `${mostBytes} bytes held`);
   const failed = countEnds(peer);
   t.true(failed > 0 && failed < streams, `${failed} calls failed`);
-  return `${mostHeld} of ${sentBytes} bytes held, ${failed} of ${streams} calls failed for it`;
+  return `${mostBytes} of ${sentBytes} bytes held, ${failed} of ${streams} calls failed for it`;
 });
 
 attack('unfinished messages on many connections', async (t, { connectPeer, calls }) => {
@@ -543,11 +543,11 @@ attack('unfinished messages on many connections', async (t, { connectPeer, calls
   const modest = await connectPeer();
   modest.send(toHeaders(1, grpcRequest('/attacked')), toData(1, head), toData(1, part));
   await settle(modest);
-  const before = await heldBytes();
+  const before = await residentBytes();
   const streams = 50;
   const rounds = 18;
   let connections = 0;
-  let mostHeld = 0;
+  let mostBytes = 0;
   let cut = 0;
   const peers: Http2Peer[] = [];
   for (; cut === 0 && connections < 40; connections++) {
@@ -561,16 +561,16 @@ attack('unfinished messages on many connections', async (t, { connectPeer, calls
       await peer.sendAll(Buffer.concat(parts)).catch(() => {});
       await settle(peer);
     }
-    mostHeld = Math.max(mostHeld, (await heldBytes()) - before);
+    mostBytes = Math.max(mostBytes, (await residentBytes()) - before);
     cut = peers.filter(({ isEnded }) => isEnded).length;
   }
   t.true(cut > 0, `none of ${connections} connections was cut`);
   t.true(cut < peers.length, 'not all of them');
-  t.true(mostHeld < 1.2 * limits.maxOccupiedBytes, `${mostHeld} bytes held`);
+  t.true(mostBytes < 1.2 * limits.maxOccupiedBytes, `${mostBytes} bytes held`);
   await settle(modest);
   t.false(modest.isEnded, 'who holds little stays');
   t.is(calls.replies.length, 0);
-  return `${mostHeld} bytes held by ${connections} connections, ${cut} of them cut`;
+  return `${mostBytes} bytes held by ${connections} connections, ${cut} of them cut`;
 });
 
 /** Counts what it gets, and keeps nothing of it. */
@@ -875,11 +875,11 @@ attack(
     );
     const refused = countEnds(...peers);
     t.true(refused > 0 && refused < sent, `${refused} refused`);
-    const held = await heldBytes();
+    const held = await residentBytes();
     for (const { close } of peers) close();
     t.true(await waitUntil(() => calls.gone === atWork, 60_000));
     // Without what the test's own end of the connections keeps.
-    const ours = held - (await heldBytes());
+    const ours = held - (await residentBytes());
     t.true(ours < maxWaitingBytes + 2 * size, `${ours} bytes held`);
     return `${ours} bytes held for ${sent} requests of ${size} bytes, ${refused} refused`;
   },

@@ -21,7 +21,7 @@ import {
 import { createHttp2Peer } from '../support/http2-peer.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { createRandom, type Random } from '../support/random.ts';
-import { heldBytes } from './attack-fixture.ts';
+import { residentBytes } from './attack-fixture.ts';
 import {
   createRandomFrames,
   createValidSequence,
@@ -297,14 +297,14 @@ test.serial('valid sequences are answered, however they are cut', async (t) => {
 });
 
 test.serial('damaged sequences break nothing but their own connection', async (t) => {
-  const before = await heldBytes();
+  const before = await residentBytes();
   const answeredBefore = answeredLast;
   let ended = 0;
   const count = await fuzz('damaged sequences', 1_500, (random) => {
     const { parts } = createValidSequence(random, random.pick(paths));
     if (run(random, damage(random, parts), true).isEnded) ended++;
   });
-  const grown = (await heldBytes()) - before;
+  const grown = (await residentBytes()) - before;
   t.log(`${count} sequences, ${ended} ended their connection, ${grown} bytes more are held`);
   t.true(answeredLast > answeredBefore);
   // Both must happen, otherwise the damage is too large or too small to find anything.

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { connect as connectTcp } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import test from 'ava';
-import { authority, serverCertificate } from '../contract/grpc-transport-certificates.ts';
+import { caCertificate, serverCertificate } from '../contract/grpc-transport-certificates.ts';
 import { recordCalls, startTransport } from '../contract/grpc-transport-fixture.ts';
 import {
   errorCodes,
@@ -48,7 +48,12 @@ test('a handshake that ends after the stop has begun does not delay the stop', a
   await once(socket, 'connect');
   t.true(await waitUntil(() => transport.turnAway(), 60_000));
   const stopped = transport.stop(60_000);
-  const secure = connectTls({ socket, ca: authority, ALPNProtocols: ['h2'], host: 'localhost' });
+  const secure = connectTls({
+    socket,
+    ca: caCertificate,
+    ALPNProtocols: ['h2'],
+    host: 'localhost',
+  });
   secure.on('error', () => {});
   secure.resume();
   await stopped;

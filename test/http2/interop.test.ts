@@ -16,7 +16,7 @@ import test, { type ExecutionContext } from 'ava';
 import { ownPath } from '../../shared/own-files.ts';
 import { loadProtos, protoFiles } from '../../shared/wire/protos.ts';
 import { startGrpcServices } from '../contract/grpc-services-fixture.ts';
-import { authority, serverCertificate } from '../contract/grpc-transport-certificates.ts';
+import { caCertificate, serverCertificate } from '../contract/grpc-transport-certificates.ts';
 import { startTransport } from '../contract/grpc-transport-fixture.ts';
 import { toMessage } from '../support/http2-frames.ts';
 import { runTool, testWith } from '../support/installed-tool.ts';
@@ -40,7 +40,7 @@ async function start(t: ExecutionContext, { tls = false } = {}) {
   const folder = createTemporaryFolder(t);
   const [ca, request, answer] = ['ca.pem', 'request', 'answer'].map((name) => join(folder, name));
   if (ca === undefined || request === undefined || answer === undefined) throw new Error();
-  writeFileSync(ca, authority);
+  writeFileSync(ca, caCertificate);
   const message = method.requestSerialize({
     domain: 'shop',
     descriptors: [{ entries: [] }],
@@ -66,7 +66,7 @@ function createClient(
   options: ClientOptions = {},
 ) {
   const channel = tls
-    ? credentials.createSsl(Buffer.from(authority))
+    ? credentials.createSsl(Buffer.from(caCertificate))
     : credentials.createInsecure();
   const Constructor = makeClientConstructor(protos.rateLimitService as never, 'Client');
   const client = new Constructor(`localhost:${port}`, channel, options);
@@ -243,13 +243,13 @@ test.serial('grpc-js: no call fails while connections reach their maximum age', 
   const endMs = performance.now() + 2000;
   const enough = 50;
   let answered = 0;
-  const keepCalling = async (message: Buffer) => {
+  const callRepeatedly = async (message: Buffer) => {
     while (performance.now() < endMs || answered <= enough) {
       t.deepEqual(await call(message), message);
       answered++;
     }
   };
-  await Promise.all(Array.from({ length: 20 }, (_, index) => keepCalling(Buffer.of(index))));
+  await Promise.all(Array.from({ length: 20 }, (_, index) => callRepeatedly(Buffer.of(index))));
   t.log(`${answered} calls`);
 });
 

@@ -26,7 +26,7 @@ const commands = {
 };
 
 /** A copy of the set-up in a place where nothing is installed, with these commands in the PATH. */
-function createPlace(t: ExecutionContext, inPath: Readonly<Record<string, string>>) {
+function createSandbox(t: ExecutionContext, inPath: Readonly<Record<string, string>>) {
   const root = createTemporaryFolder(t);
   cpSync(import.meta.dirname, join(root, 'test', 'setup'), { recursive: true });
   const progress = 'compose/install-progress.mjs';
@@ -58,18 +58,18 @@ function without(...names: (keyof typeof commands)[]): Record<string, string> {
 }
 
 test('nothing is printed when all servers are installed', (t) => {
-  t.deepEqual(createPlace(t, commands).run(true), { status: 0, output: '' });
+  t.deepEqual(createSandbox(t, commands).run(true), { status: 0, output: '' });
 });
 
 test('a Chromium with a desktop is as good as one without', (t) => {
   const inPath = { ...without('chromium-headless-shell'), chromium: present };
-  t.deepEqual(createPlace(t, inPath).run(true), { status: 0, output: '' });
-  const { output } = createPlace(t, without('chromium-headless-shell')).run(true);
+  t.deepEqual(createSandbox(t, inPath).run(true), { status: 0, output: '' });
+  const { output } = createSandbox(t, without('chromium-headless-shell')).run(true);
   t.regex(output, /not found in the PATH: chromium-headless-shell\./);
 });
 
 test('a caller that needs one server installs no other, and does not continue without it', (t) => {
-  const { run } = createPlace(t, { 'redis-server': present });
+  const { run } = createSandbox(t, { 'redis-server': present });
   t.deepEqual(run(false, 'redis-server'), { status: 0, output: '' });
   const { status, output } = run(false, 'memcached');
   t.is(status, 1);
@@ -77,7 +77,7 @@ test('a caller that needs one server installs no other, and does not continue wi
 });
 
 test('a server that is missing and cannot be installed is named, and fails only where CI=true', (t) => {
-  const { run } = createPlace(t, without('redis-server', 'git', 'h2load'));
+  const { run } = createSandbox(t, without('redis-server', 'git', 'h2load'));
   const laptop = run(false);
   t.is(laptop.status, 0);
   t.regex(laptop.output, /not found in the PATH: redis-server, git, h2load\. Tests that need them/);
@@ -87,7 +87,7 @@ test('a server that is missing and cannot be installed is named, and fails only 
 
 test('a missing server is installed where permitted', (t) => {
   const isRoot = process.getuid?.() === 0;
-  const { path, run } = createPlace(t, without('memcached'));
+  const { path, run } = createSandbox(t, without('memcached'));
   writeFileSync(
     join(path, 'apt-get'),
     `#!/bin/sh
@@ -101,7 +101,7 @@ case "$*" in *install*) echo "#!/bin/sh" > ${path}/memcached; /bin/chmod +x ${pa
 });
 
 test('programs in Go are built where Go is installed, from pinned sources', (t) => {
-  const { path, run } = createPlace(t, without('h2spec'));
+  const { path, run } = createSandbox(t, without('h2spec'));
   writeFileSync(
     join(path, 'go'),
     `#!/bin/sh
@@ -121,7 +121,7 @@ echo "$GOFLAGS $* in $(/bin/pwd)" > ${path}/asked
 });
 
 test('without Go its programs are named, and that fails only where CI=true', (t) => {
-  const { run } = createPlace(t, without('h2spec', 'grpcurl'));
+  const { run } = createSandbox(t, without('h2spec', 'grpcurl'));
   const laptop = run(false);
   t.is(laptop.status, 0);
   t.regex(

@@ -30,7 +30,7 @@ export interface Stage {
 }
 
 /** The part of `test/` that `npm test` runs; the tests beside the sources belong to it as well. */
-const quickPlaces = [
+const quickSuites = [
   'test/bench/',
   'test/conformance/routing/',
   'test/contract/',
@@ -42,7 +42,7 @@ const quickPlaces = [
 
 /** These start servers and programs, and mostly wait for them: each file has its own process, and more of them run at
  * once than there are processors. All others share a process with their folder. */
-const serverPlaces = [
+const serverSuites = [
   'control-plane/server/store/',
   'test/conformance/',
   'test/console/',
@@ -142,13 +142,13 @@ type Kind = 'unit' | 'server' | 'outage' | 'measuring';
 function kindOf(path: string): Kind {
   if (measuring.includes(path)) return 'measuring';
   if (outages.includes(path)) return 'outage';
-  return serverPlaces.some((place) => path.startsWith(place)) ? 'server' : 'unit';
+  return serverSuites.some((place) => path.startsWith(place)) ? 'server' : 'unit';
 }
 
 function partOf({ path, needs }: TestFile): Part {
   const kind = kindOf(path);
   if (needs.areMany || kind === 'outage' || kind === 'measuring') return 'rest';
-  const isQuick = !path.startsWith('test/') || quickPlaces.some((place) => path.startsWith(place));
+  const isQuick = !path.startsWith('test/') || quickSuites.some((place) => path.startsWith(place));
   return isQuick ? 'quick' : 'rest';
 }
 

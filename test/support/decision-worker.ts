@@ -33,7 +33,7 @@ export const defaults: DecisionOptions = {
   calendarMonths: false,
   storeTimeoutMs: 1_000,
   cacheKeyPrefix: '',
-  keepsLongKeys: false,
+  storesLongKeys: false,
   nearLimitRatio: 0.8,
   shadowMode: false,
   quotaMode: false,

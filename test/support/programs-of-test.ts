@@ -10,7 +10,7 @@ export interface ProgramOfTest {
   lastLines(count: number): string[];
 }
 
-const keptCharacters = 8_000;
+const storedCharacters = 8_000;
 const started = new AsyncLocalStorage<ProgramOfTest[]>();
 
 /** `run` runs a test; `programs` are those that it started, in order. */
@@ -29,7 +29,7 @@ export function noteProgram(child: ChildProcess): void {
   let text = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream?.on('data', (chunk: Buffer | string) => {
-      text = `${text}${chunk}`.slice(-keptCharacters);
+      text = `${text}${chunk}`.slice(-storedCharacters);
     });
   }
   programs.push({

@@ -289,10 +289,10 @@ export class QuotaEnvoy {
       const next = actions[this.#read]?.quotaAssignmentAction;
       const before = this.#action?.rateLimitStrategy.tokenBucket;
       const bucket = next?.rateLimitStrategy.tokenBucket;
-      const isKept =
+      const isReused =
         before?.maxTokens === bucket?.maxTokens &&
         before?.tokensPerFill.value === bucket?.tokensPerFill.value;
-      if (!isKept) {
+      if (!isReused) {
         // A bucket that replaces another one gets the remaining tokens.
         const left = before === undefined ? Number.POSITIVE_INFINITY : this.#fill(nowMs);
         this.#tokens = Math.min(bucket?.maxTokens ?? 0, left);

@@ -8,7 +8,7 @@ import type { RedisServer } from './redis-server.ts';
 export type RedisTlsFiles = Awaited<ReturnType<typeof writeRedisTls>>;
 
 export interface RedisTlsMaterial {
-  readonly authority: string;
+  readonly caCertificate: string;
   readonly server: TestCertificate;
   readonly client: TestCertificate;
 }
@@ -20,18 +20,21 @@ export async function writeRedisTls(material: RedisTlsMaterial) {
 
   async function write(
     to: ReturnType<typeof toPaths>,
-    authority: string,
+    caCertificate: string,
     { cert, key }: TestCertificate,
   ): Promise<void> {
-    await writeFile(to.ca, authority);
+    await writeFile(to.ca, caCertificate);
     await writeFile(to.cert, cert);
     await writeFile(to.key, key);
   }
 
   /** With unique names: a server keeps the paths. */
-  async function writeServer(authority: string, certificate: TestCertificate): Promise<string[][]> {
+  async function writeServer(
+    caCertificate: string,
+    certificate: TestCertificate,
+  ): Promise<string[][]> {
     const paths = toPaths(folder, `server${written++}`);
-    await write(paths, authority, certificate);
+    await write(paths, caCertificate, certificate);
     return [
       ['tls-cert-file', paths.cert],
       ['tls-key-file', paths.key],
@@ -39,19 +42,19 @@ export async function writeRedisTls(material: RedisTlsMaterial) {
     ];
   }
 
-  await write(clientFiles, material.authority, material.client);
-  const settings = await writeServer(material.authority, material.server);
+  await write(clientFiles, material.caCertificate, material.client);
+  const settings = await writeServer(material.caCertificate, material.server);
   return {
     /** Arguments of a server that requires client certificates of its CA. */
     serverArgs: settings.flatMap(([name, path = '']) => [`--${name}`, path]),
     /** For clients. */
     clientFiles,
     /** Replaces the clients' files. */
-    writeClient: (authority: string, certificate: TestCertificate) =>
-      write(clientFiles, authority, certificate),
+    writeClient: (caCertificate: string, certificate: TestCertificate) =>
+      write(clientFiles, caCertificate, certificate),
     /** Makes a running server use other files for new connections. */
-    async reconfigure(server: RedisServer, authority: string, certificate: TestCertificate) {
-      const changed = await writeServer(authority, certificate);
+    async reconfigure(server: RedisServer, caCertificate: string, certificate: TestCertificate) {
+      const changed = await writeServer(caCertificate, certificate);
       await server.command('CONFIG', 'SET', ...changed.flat());
     },
     remove: () => rm(folder, { recursive: true, force: true }),

@@ -14,7 +14,7 @@ export interface ContainerEnd {
 }
 
 const nodeName = 'this-machine';
-const lookMs = 100;
+const checkMs = 100;
 
 /** Runs the pods of a namespace until the test is over; `run` runs a container to its end. */
 export async function startSmallKubelet(
@@ -53,7 +53,7 @@ export async function startSmallKubelet(
     while (!isOver) {
       const { items } = (await api.call('GET', pods)) as { readonly items: Manifest[] };
       for (const pod of items) if (!pod.spec.nodeName) await take(pod);
-      await sleep(lookMs);
+      await sleep(checkMs);
     }
   }
 

@@ -58,7 +58,7 @@ export interface CounterAccessDeps {
   readonly clock: Clock;
   readonly options: WindowOptions & {
     readonly cacheKeyPrefix: string;
-    readonly keepsLongKeys: boolean;
+    readonly storesLongKeys: boolean;
     /** Shadow mode of the whole worker. */
     readonly shadowMode: boolean;
   };
@@ -86,7 +86,7 @@ export function createCounterAccess(deps: CounterAccessDeps): CounterAccess {
     trail: undefined,
     windowAt: createWindows(options),
     cacheKeyPrefix: options.cacheKeyPrefix,
-    keepsLongKeys: options.keepsLongKeys,
+    storesLongKeys: options.storesLongKeys,
     calendarMonths: options.calendarMonths,
   });
   const nowSeconds = () => Math.floor(clock.wallMs() / 1000);

@@ -45,7 +45,7 @@ export interface PrepareHitsDeps {
   readonly windowAt: WindowAt;
   readonly cacheKeyPrefix: string;
   /** Whether stores receive every key unchanged, however long. */
-  readonly keepsLongKeys: boolean;
+  readonly storesLongKeys: boolean;
   readonly calendarMonths: boolean;
 }
 
@@ -100,7 +100,7 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
     const fullKey = counterKeys.of(request.domain, descriptor, match, window);
     const mapKey = toMapKey(fullKey);
     const key =
-      deps.keepsLongKeys || fullKey.length <= surelyShort
+      deps.storesLongKeys || fullKey.length <= surelyShort
         ? fullKey
         : toStoredKey(deps.cacheKeyPrefix, fullKey, mapKey);
     const refund = descriptor.isNegativeHits;

@@ -26,13 +26,13 @@ test('endless metric names of one caller leave those of a rule to other callers'
 test('requests without a rule take the samples, but not the counts of another caller, nor its sample a second later', async (t) => {
   const worker = createWorker(rules);
   for (let index = 0; index < flood; index++) await worker.decide(ask(`unknown=${index}`));
-  const taken = worker.samples.length;
-  t.true(taken > 0 && taken <= 20);
+  const sampled = worker.samples.length;
+  t.true(sampled > 0 && sampled <= 20);
   t.is(summarize(await worker.decide(ask('innocents=typo'))), 'OK [OK 0]');
   t.is(worker.stat('no_match.d'), flood + 1);
   worker.clock.advance(1_000);
   await worker.decide(ask('innocents=typo'));
-  t.is(worker.samples.length, taken + 1);
+  t.is(worker.samples.length, sampled + 1);
 });
 
 // Proof of SECURITY.md: cannot change the limits of others by floods of names, keys or values

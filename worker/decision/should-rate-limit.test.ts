@@ -39,7 +39,7 @@ test('a long counter key is sent to the store unchanged, and looked up by a shor
   const asked: (readonly [string, string])[] = [];
   const { decide, stat } = createWorker(twoLimits, {
     localCacheBytes: 1,
-    keepsLongKeys: true,
+    storesLongKeys: true,
     store: watched(
       ({ hits }) => void asked.push(...hits.map(({ key, mapKey }) => [key, mapKey] as const)),
     ),
@@ -272,11 +272,11 @@ test('a request with one hit is counted by leases if its limit has a lease, and 
 
 // Proof of migrating.md: A counter key above 1,024 bytes is stored under its digest, unless `REDIS_LONG_KEYS=whole`
 test('counter keys above 1,024 bytes are counted under a digest after the prefix, or whole', async (t) => {
-  const keysOf = async (keepsLongKeys: boolean, ...values: string[]) => {
+  const keysOf = async (storesLongKeys: boolean, ...values: string[]) => {
     const keys: string[] = [];
     const { decide } = createWorker(twoLimits, {
       cacheKeyPrefix: 'p:',
-      keepsLongKeys,
+      storesLongKeys,
       store: watched(({ hits }) => void keys.push(...hits.map(({ key }) => key))),
     });
     for (const value of values) await decide(ask(`a=${value}`));

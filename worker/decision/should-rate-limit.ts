@@ -44,7 +44,7 @@ export interface DecisionOptions extends WindowOptions {
   readonly storeTimeoutMs: number;
   readonly cacheKeyPrefix: string;
   /** KVSTORE_LONG_KEYS. */
-  readonly keepsLongKeys: boolean;
+  readonly storesLongKeys: boolean;
   /** Not negative. */
   readonly nearLimitRatio: number;
   readonly shadowMode: boolean;
@@ -305,7 +305,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     trail,
     windowAt,
     cacheKeyPrefix: options.cacheKeyPrefix,
-    keepsLongKeys: options.keepsLongKeys,
+    storesLongKeys: options.storesLongKeys,
     calendarMonths: options.calendarMonths,
   });
   const { headers: headerOptions, clientFields } = options;

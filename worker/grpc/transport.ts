@@ -45,7 +45,7 @@ export interface GrpcTransportDeps {
   readonly log: Log;
   readonly clock: Clock;
   /** Whether methods read headers of their calls; default true. With false most headers are not decoded. */
-  readonly keepsHeaders?: boolean;
+  readonly storesHeaders?: boolean;
   /** Turns of large requests, shared with other ports; by default the transport has its own. */
   readonly largeRequests?: LargeRequests | undefined;
   /** Called when a connection was closed at the limit: the least used one, or the new one. */

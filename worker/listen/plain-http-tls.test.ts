@@ -8,7 +8,7 @@ import type { TLSSocket } from 'node:tls';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
 import {
-  authority,
+  caCertificate,
   renewedCertificate,
   serverCertificate,
 } from '../../test/contract/grpc-transport-certificates.ts';
@@ -53,16 +53,19 @@ async function start(t: ExecutionContext) {
 /** The status, and the common name in the server's certificate, which a resumed session would not have. */
 function get(port: number, path: string, agent: Agent) {
   return new Promise<{ status: number; name: string; body: string }>((resolve, reject) => {
-    const call = request({ host: '127.0.0.1', port, path, agent, ca: authority }, (response) => {
-      const { CN } = (response.socket as TLSSocket).getPeerCertificate().subject;
-      let body = '';
-      response.setEncoding('utf8').on('data', (chunk: string) => {
-        body += chunk;
-      });
-      response.once('end', () =>
-        resolve({ status: response.statusCode ?? 0, name: String(CN), body }),
-      );
-    });
+    const call = request(
+      { host: '127.0.0.1', port, path, agent, ca: caCertificate },
+      (response) => {
+        const { CN } = (response.socket as TLSSocket).getPeerCertificate().subject;
+        let body = '';
+        response.setEncoding('utf8').on('data', (chunk: string) => {
+          body += chunk;
+        });
+        response.once('end', () =>
+          resolve({ status: response.statusCode ?? 0, name: String(CN), body }),
+        );
+      },
+    );
     call.setTimeout(60_000, () => call.destroy(new Error('no answer')));
     call.once('error', reject);
     call.end();

@@ -28,7 +28,7 @@ export function createBodyReader({
   maxBytes,
   maxAllBytes,
 }: BodyLimits): (request: IncomingMessage) => Promise<Body> {
-  let heldBytes = 0;
+  let bufferedBytes = 0;
   /**
    * One function for each body being read. The oldest is first and is ended first: trickling bytes gain no time, and a
    * client that sends a complete body finishes before others fill the limit.
@@ -44,7 +44,7 @@ export function createBodyReader({
       let length = 0;
       const settle = (body: Body) => {
         if (!reading.delete(stop)) return;
-        heldBytes -= bytes.length;
+        bufferedBytes -= bytes.length;
         request.off('data', onData);
         resolve(body);
       };
@@ -63,7 +63,7 @@ export function createBodyReader({
         chunk.copy(bytes, length);
         length = end;
         for (const stopNext of reading) {
-          if (heldBytes <= maxAllBytes) break;
+          if (bufferedBytes <= maxAllBytes) break;
           stopNext('too-many');
         }
       };
@@ -72,7 +72,7 @@ export function createBodyReader({
           Math.min(Math.max(needed, 2 * bytes.length), maxBytes),
         );
         bytes.copy(larger, 0, 0, length);
-        heldBytes += larger.length - bytes.length;
+        bufferedBytes += larger.length - bytes.length;
         bytes = larger;
       };
       reading.add(stop);

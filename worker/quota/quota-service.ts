@@ -87,7 +87,7 @@ export class QuotaService implements QuotaStreamHost {
       trail: undefined,
       windowAt: this.#windowAt,
       cacheKeyPrefix: options.cacheKeyPrefix,
-      keepsLongKeys: options.keepsLongKeys,
+      storesLongKeys: options.storesLongKeys,
       calendarMonths: options.calendarMonths,
     }).prepare;
     this.#ambiguities = createRepeatedLog({ clock, write: log.warning, again: 'when-changed' });

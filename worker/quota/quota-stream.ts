@@ -157,7 +157,7 @@ export class QuotaStream implements StreamHandler, MemberStream {
     const end = Math.min(usages.length, report.taken + usagesPerTurn);
     for (const usage of usages.slice(report.taken, end)) {
       if (!this.#isOpen) return false;
-      if (this.#take(usage)) report.added++;
+      if (this.#accept(usage)) report.added++;
       yield;
     }
     if (!this.#isOpen) return false;
@@ -252,7 +252,7 @@ export class QuotaStream implements StreamHandler, MemberStream {
   }
 
   /** Returns whether the bucket is new. */
-  #take(usage: BucketUsage): boolean {
+  #accept(usage: BucketUsage): boolean {
     const problem = findProblem(usage);
     if (problem !== undefined) {
       this.#refuse(grpcStatus.invalidArgument, problem);

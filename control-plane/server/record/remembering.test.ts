@@ -92,7 +92,7 @@ class Scene {
   meanwhile: RolloutRecord | undefined;
   #memory = noMemory;
 
-  look(): string {
+  step(): string {
     const { rollsOut, reportsOutcomes, leads, mayWrite, record, inForce, newest, withdrawn } = this;
     const reach = { reachable: true, lastSuccessMs: 0, failingSinceMs: undefined };
     const { memory, effects } = remember(this.#memory, {
@@ -184,15 +184,15 @@ const commands: Readonly<Record<string, (text: string, scene: Scene) => Partial<
 /** One look, or `COUNT *` of them. */
 testLines(test, new URL('remembering.txt', import.meta.url), (given) => {
   const scene = new Scene();
-  const came = given.split(' ; ').map((look) => {
-    const [, count = '1', words = ''] = /^(?:(\d+) \* ?)?(.*)$/.exec(look) ?? [];
+  const came = given.split(' ; ').map((step) => {
+    const [, count = '1', words = ''] = /^(?:(\d+) \* ?)?(.*)$/.exec(step) ?? [];
     for (const word of words.split(' ').filter((each) => each !== '-')) {
       const [name = '', value = ''] = word.split('=');
       const command = commands[name];
       if (command === undefined) throw new Error(`there is no word '${name}'`);
       Object.assign(scene, command(value, scene));
     }
-    return [...new Set(Array.from({ length: Number(count) }, () => scene.look()))].join(' then ');
+    return [...new Set(Array.from({ length: Number(count) }, () => scene.step()))].join(' then ');
   });
   return `${came.join(' ; ')}: ${scene.show()}`;
 });

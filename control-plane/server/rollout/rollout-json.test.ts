@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { Outcomes } from '../record/outcomes.ts';
 import type { Verdict } from '../record/record.ts';
-import { toLastWordJson } from './rollout-json.ts';
+import { toLastVerdictJson } from './rollout-json.ts';
 
 const word = (outcome: Verdict['outcome']): Verdict => ({
   ...{ revision: 'a', content: 'c', outcome, reason: 'errors', by: '', atMs: 2_000 },
@@ -12,7 +12,7 @@ const inForce = (revision: string, atMs: number): Outcomes[number] => ({
 
 test('the last rollout is the taken-back one only until another revision is in force', (t) => {
   const last = (verdicts: readonly Verdict[], outcomes: Outcomes) => {
-    const { revision, outcome } = toLastWordJson({ verdicts, outcomes }) ?? {};
+    const { revision, outcome } = toLastVerdictJson({ verdicts, outcomes }) ?? {};
     return [revision, outcome];
   };
   const takenBack = [word('taken_back')];

@@ -107,7 +107,7 @@ export function toRolloutPlanJson({ steps, overLimitPoints }: RolloutPlan): Roll
 }
 
 /** The last verdict on a revision that was not simply served, or the revision that came into force after it. */
-export const lastWordJson = Type.Object(
+export const lastVerdictJson = Type.Object(
   {
     revision: Type.String(),
     outcome: Type.Union([
@@ -122,13 +122,13 @@ export const lastWordJson = Type.Object(
   },
   { title: 'LastWord' },
 );
-export type LastWordJson = Type.Static<typeof lastWordJson>;
+export type LastVerdictJson = Type.Static<typeof lastVerdictJson>;
 
 /** Null if every revision on record was simply served. */
-export function toLastWordJson({
+export function toLastVerdictJson({
   verdicts: [last],
   outcomes,
-}: Pick<MemoryState, 'verdicts' | 'outcomes'>): LastWordJson | null {
+}: Pick<MemoryState, 'verdicts' | 'outcomes'>): LastVerdictJson | null {
   if (last === undefined) return null;
   const inForce = inForceOf(outcomes);
   const isLater =

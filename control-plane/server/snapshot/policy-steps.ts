@@ -93,9 +93,9 @@ export class PolicySteps {
     return steps.map(({ makers, changed }) => ({
       changed,
       makers: makers.map(({ author, message, content, revision = newest }) => {
-        const said = memory().verdictOf(revision, content ?? '');
-        const isApproved = said?.outcome === 'approved' && said.revision === revision;
-        return { author, message, revision, approvedBy: isApproved ? said.by : undefined };
+        const verdict = memory().verdictOf(revision, content ?? '');
+        const isApproved = verdict?.outcome === 'approved' && verdict.revision === revision;
+        return { author, message, revision, approvedBy: isApproved ? verdict.by : undefined };
       }),
     }));
   }

@@ -85,9 +85,9 @@ export function packMetadata(
   if (fields.length === 0 && !isReserved) return metadata && toStruct(metadata);
   const packed: [string, JsonValue][] = fields.map(([name, value]) => [name, value]);
   // An empty mapping would read as absent metadata once the reserved key is removed.
-  const isWhole = isReserved || (metadata !== undefined && Object.keys(metadata).length === 0);
-  if (isWhole) packed.push([allMetadata, metadata]);
-  const beside = isWhole ? [] : Object.entries(metadata ?? {});
+  const isComplete = isReserved || (metadata !== undefined && Object.keys(metadata).length === 0);
+  if (isComplete) packed.push([allMetadata, metadata]);
+  const beside = isComplete ? [] : Object.entries(metadata ?? {});
   return toStruct(Object.fromEntries([...beside, [extensionsKey, Object.fromEntries(packed)]]));
 }
 

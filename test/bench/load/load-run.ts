@@ -11,7 +11,7 @@ import { createTally, type Tally } from './tally.ts';
 export interface LoadOptions {
   readonly port: number;
   /** The CA of the service's certificate, in PEM; undefined: cleartext. */
-  readonly tlsAuthority: string | undefined;
+  readonly tlsCa: string | undefined;
   readonly connections: number;
   /** Concurrent requests on each connection, as far as the service allows. */
   readonly streams: number;
@@ -74,12 +74,12 @@ export async function runLoad(
   const connections: LoadConnection[] = [];
   for (let index = 0; index < options.connections; index++) {
     const opened = await openConnection(options, (socket) => {
-      const { tlsAuthority, hasTrace, streams, expected, ratePerSecond } = options;
+      const { tlsCa, hasTrace, streams, expected, ratePerSecond } = options;
       return new LoadConnection({
         socket,
         tally,
         template,
-        isTls: tlsAuthority !== undefined,
+        isTls: tlsCa !== undefined,
         hasTrace,
         concurrency: streams,
         timeoutMs,
@@ -110,7 +110,7 @@ export async function runLoad(
 
   const waitUntil = (ms: number) =>
     new Promise((resolve) => setTimeout(resolve, Math.max(startMs + ms - performance.now(), 0)));
-  const take = (moment: LoadMoment) => {
+  const addMoment = (moment: LoadMoment) => {
     const reading = {
       atMs: performance.now(),
       answered: tally.answered,
@@ -120,12 +120,12 @@ export async function runLoad(
     return reading;
   };
   await waitUntil(options.warmUpMs);
-  const before = take('begin');
+  const before = addMoment('begin');
   for (const connection of connections) connection.measuredFromMs = before.atMs;
   await waitUntil(options.warmUpMs + options.measuredMs / 2);
   onMoment('half', tally.answered);
   await waitUntil(options.warmUpMs + options.measuredMs);
-  const after = take('end');
+  const after = addMoment('end');
 
   isPacing = false;
   let unsent = 0;
@@ -184,14 +184,14 @@ function pace(
 }
 
 async function openConnection(
-  { port, tlsAuthority }: LoadOptions,
+  { port, tlsCa }: LoadOptions,
   create: (socket: Socket) => LoadConnection,
 ): Promise<LoadConnection> {
   const host = '127.0.0.1';
   const signal = AbortSignal.timeout(connectTimeoutMs);
   let connection: LoadConnection | undefined;
   let socket: Socket;
-  if (tlsAuthority === undefined) {
+  if (tlsCa === undefined) {
     const onread = {
       buffer: Buffer.allocUnsafe(inputLength),
       callback: (length: number, buffer: Uint8Array) => {
@@ -202,7 +202,7 @@ async function openConnection(
     socket = connectTcp({ host, port, onread });
     await once(socket, 'connect', { signal });
   } else {
-    socket = connectTls({ host, port, ca: tlsAuthority, ALPNProtocols: ['h2'] });
+    socket = connectTls({ host, port, ca: tlsCa, ALPNProtocols: ['h2'] });
     await once(socket, 'secureConnect', { signal });
     socket.on('data', (chunk: Buffer) => connection?.receive(chunk));
   }

@@ -40,7 +40,7 @@ export async function runLoad({ port, row, requests }: Load): Promise<void> {
         socket.setEncoding('latin1');
         socket.on('data', (text: string) => {
           received += text;
-          const answer = takeAnswer(received);
+          const answer = readAnswer(received);
           if (answer === undefined) return;
           received = received.slice(answer.end);
           const { head, body } = answer;
@@ -87,7 +87,7 @@ interface Answer {
 }
 
 /** Undefined while the answer is incomplete. */
-function takeAnswer(text: string): Answer | undefined {
+function readAnswer(text: string): Answer | undefined {
   const bodyAt = text.indexOf('\r\n\r\n') + 4;
   if (bodyAt < 4) return undefined;
   const head = text.slice(0, bodyAt);

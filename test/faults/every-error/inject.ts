@@ -29,7 +29,7 @@ let isArmed = false;
 
 /** `worker/fleet/link.ts:98`, the innermost position in the programs (for a timer, where the clock is set); otherwise
  * the calling library, or undefined. */
-function findPlace(): string | undefined {
+function findCaller(): string | undefined {
   const lines = (new Error('place').stack ?? '').split('\n');
   const own = lines.find((line) => /\/(worker|control-plane|shared)\/(?!clock\.ts)/.test(line));
   const found = own ?? lines.find((line) => line.includes('/node_modules/'));
@@ -49,8 +49,8 @@ function note(error: string): boolean {
 }
 
 /** The error of this call; undefined when one was already injected at its place. */
-function failureOf(kind: string, isAllowed = (_place: string) => true): Error | undefined {
-  const place = isArmed ? findPlace() : undefined;
+function failureOf(kind: string, isAllowed = (_caller: string) => true): Error | undefined {
+  const place = isArmed ? findCaller() : undefined;
   if (place === undefined || !isAllowed(place) || !note(`${kind} in ${place}`)) return undefined;
   return Object.assign(new Error(`${kind} fails for a test`), { code: 'EIO', errno: -5 });
 }
@@ -99,7 +99,7 @@ function throwOnce(holder: object, kind: string, name: string): void {
 function breakOnce(emitter: EventEmitter, kind: string, end: (failure: Error) => void): void {
   const failure = failureOf(kind);
   if (failure !== undefined) setTimeout(end, 5, failure);
-  else if (!isArmed) open.set(emitter, `${kind} in ${findPlace() ?? 'a library'}`);
+  else if (!isArmed) open.set(emitter, `${kind} in ${findCaller() ?? 'a library'}`);
 }
 
 const destroyer = (stream: { destroy(failure: Error): unknown }) => (failure: Error) =>

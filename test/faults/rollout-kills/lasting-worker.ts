@@ -11,7 +11,7 @@ export interface LastingWorker {
   readonly id: string;
   has(text: string): boolean;
   /** All versions that it was ever sent. */
-  readonly told: readonly string[];
+  readonly notified: readonly string[];
 }
 
 interface CleanUp {
@@ -59,5 +59,5 @@ export function startLastingWorker(
     clearTimeout(timer);
     current?.vanish();
   });
-  return { id, told: memory.told, has: (text) => memory.rules.includes(text) };
+  return { id, notified: memory.told, has: (text) => memory.rules.includes(text) };
 }

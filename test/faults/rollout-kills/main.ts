@@ -42,7 +42,7 @@ const flags = readFlags(usage, () => {
   return values.help === true || !areGood || isEmpty ? undefined : { rounds, seed, ...chosen };
 });
 const { rounds, seed } = flags;
-const say = (line: string) => void process.stdout.write(`${line}\n`);
+const log = (line: string) => void process.stdout.write(`${line}\n`);
 const results: { source: Source; fault: Fault; result: RoundsResult }[] = [];
 for (const fault of flags.faults) {
   // Rounds mostly wait.
@@ -50,18 +50,18 @@ for (const fault of flags.faults) {
     flags.sources.map(async (source) => ({
       source,
       fault,
-      result: await runRounds({ source, fault, rounds, seed, say }),
+      result: await runRounds({ source, fault, rounds, seed, log }),
     })),
   );
   results.push(...ran);
 }
 for (const { source, fault, result } of results) {
-  const { good, bad, worstSeconds, worstAfterRepairSeconds, mostTold } = result;
-  say(
-    `${source}, ${fault}: ${good} good ones arrived, ${bad} bad ones were taken back, each from ${mostTold} at most; at most ${worstSeconds.toFixed(1)} s from the change, ${worstAfterRepairSeconds.toFixed(1)} s from the repair`,
+  const { good, bad, worstSeconds, worstAfterRepairSeconds, mostNotified } = result;
+  log(
+    `${source}, ${fault}: ${good} good ones arrived, ${bad} bad ones were taken back, each from ${mostNotified} at most; at most ${worstSeconds.toFixed(1)} s from the change, ${worstAfterRepairSeconds.toFixed(1)} s from the repair`,
   );
 }
 const findings = results.flatMap(({ result }) => result.findings);
-say(`--seed ${seed}, ${findings.length} findings`);
-for (const finding of findings) say(`  ${finding}`);
+log(`--seed ${seed}, ${findings.length} findings`);
+for (const finding of findings) log(`  ${finding}`);
 process.exit(findings.length === 0 ? 0 : 1);

@@ -26,7 +26,7 @@ export interface RoundsOptions {
   readonly fault: Fault;
   readonly rounds: number;
   readonly seed: number;
-  readonly say: (line: string) => void;
+  readonly log: (line: string) => void;
 }
 
 export interface RoundsResult {
@@ -37,7 +37,7 @@ export interface RoundsResult {
   /** From the end of the repair. */
   readonly worstAfterRepairSeconds: number;
   /** The most workers that were sent a bad revision. */
-  readonly mostTold: number;
+  readonly mostNotified: number;
   /** Violations. */
   readonly findings: readonly string[];
 }
@@ -67,10 +67,10 @@ interface Fleet {
 
 /** Ends at the first violation. */
 export async function runRounds(options: RoundsOptions): Promise<RoundsResult> {
-  const { source, fault, rounds, seed, say } = options;
+  const { source, fault, rounds, seed, log } = options;
   const random = createRandom(seed);
   const endings: (() => unknown)[] = [];
-  const result = { good: 0, bad: 0, worstSeconds: 0, worstAfterRepairSeconds: 0, mostTold: 0 };
+  const result = { good: 0, bad: 0, worstSeconds: 0, worstAfterRepairSeconds: 0, mostNotified: 0 };
   const findings: string[] = [];
   let fleet: Fleet | undefined;
   try {
@@ -80,12 +80,12 @@ export async function runRounds(options: RoundsOptions): Promise<RoundsResult> {
       const isGood = (index % 2 === 1) === isGoodFirst;
       const name = `${isGood ? 'good' : random.pick(['bad', 'refused'])}-${index}-`;
       const round = await runRound(fleet, { name, isGood, source, fault, random });
-      say(`${source}, ${fault} ${index} of ${rounds}, ${name}: ${round.text}`);
+      log(`${source}, ${fault} ${index} of ${rounds}, ${name}: ${round.text}`);
       if (round.finding !== undefined) {
         findings.push(`${source}, ${fault} ${index}, --seed ${seed}: ${round.finding}`);
         break;
       }
-      if (!isGood) result.mostTold = Math.max(result.mostTold, round.told);
+      if (!isGood) result.mostNotified = Math.max(result.mostNotified, round.notified);
       result[isGood ? 'good' : 'bad']++;
       result.worstSeconds = Math.max(result.worstSeconds, round.seconds);
       result.worstAfterRepairSeconds = Math.max(
@@ -97,7 +97,7 @@ export async function runRounds(options: RoundsOptions): Promise<RoundsResult> {
     findings.push(`${source}, ${fault}, --seed ${seed}: ${String(error)}`);
   } finally {
     if (findings.length > 0) {
-      for (const plane of fleet?.planes ?? []) say(plane.output().slice(-outputShown));
+      for (const plane of fleet?.planes ?? []) log(plane.output().slice(-outputShown));
     }
     for (const end of endings) await end();
   }
@@ -172,7 +172,7 @@ interface RoundResult {
   readonly text: string;
   readonly seconds: number;
   readonly afterRepairSeconds: number;
-  readonly told: number;
+  readonly notified: number;
   readonly finding: string | undefined;
 }
 
@@ -181,21 +181,22 @@ async function runRound(
   { name, isGood, source, fault, random }: Round,
 ): Promise<RoundResult> {
   const count = () => workers.filter((each) => each.has(name)).length;
-  const told = () => workers.filter((each) => each.told.some((text) => text.includes(name)));
+  const notified = () =>
+    workers.filter((each) => each.notified.some((text) => text.includes(name)));
   const outcomes = () => Promise.all(planes.map((plane) => isOver(plane, name, isGood)));
   const atLeast = random.pick(isGood ? [0, 1, 1, 3, 3, 6] : [0, 1]);
   const moreMs = random.below(2_500);
   const index = random.below(planes.length);
   const plane = planes[index] as ControlPlaneProcess;
   const absentMs = random.pick(awayMs[source]);
-  const toldBefore = workers.map(({ told }) => told.length);
+  const notifiedBefore = workers.map(({ notified }) => notified.length);
   const beganMs = performance.now();
   const secondsSince = (ms: number) => (performance.now() - ms) / 1000;
   put(name);
-  await eventually(`${atLeast} are told`, () => told().length >= atLeast, momentMs);
+  await eventually(`${atLeast} are told`, () => notified().length >= atLeast, momentMs);
   await sleep(moreMs);
-  const place = await describePlace(plane, name);
-  const moment = `${secondsSince(beganMs).toFixed(1)} s on, ${place}, ${told().length} told`;
+  const place = await describeState(plane, name);
+  const moment = `${secondsSince(beganMs).toFixed(1)} s on, ${place}, ${notified().length} told`;
   await breakAndRepair(plane, fault, absentMs);
   const repairedMs = performance.now();
   let finding: string | undefined;
@@ -208,17 +209,18 @@ async function runRound(
   } catch (error) {
     finding = `${name} ${moment}: ${String(error)}; ${count()} have it`;
   }
-  const { length: toldInAll } = told();
-  if (!isGood && toldInAll > maxReported) finding = `${name} ${moment}: ${toldInAll} had it`;
+  const { length: notifiedInAll } = notified();
+  if (!isGood && notifiedInAll > maxReported)
+    finding = `${name} ${moment}: ${notifiedInAll} had it`;
   const isPast = (text: string) => past.some((each) => text.includes(each));
-  const again = workers.find((each, at) => each.told.slice(toldBefore[at]).some(isPast));
+  const again = workers.find((each, at) => each.notified.slice(notifiedBefore[at]).some(isPast));
   finding ??= again && `${again.id} was told of a bad revision that was taken back`;
   if (!isGood) past.push(name);
   const seconds = secondsSince(beganMs);
   const afterRepairSeconds = secondsSince(repairedMs);
   const away = fault === 'SIGSTOP' ? frozenMs : absentMs;
   const text = `${moment}, away for ${away / 1000} s; ${finding ?? `over after ${seconds.toFixed(1)} s`}`;
-  return { text, seconds, afterRepairSeconds, told: toldInAll, finding };
+  return { text, seconds, afterRepairSeconds, notified: notifiedInAll, finding };
 }
 
 async function breakAndRepair(
@@ -237,7 +239,7 @@ async function breakAndRepair(
   await plane.start();
 }
 
-async function describePlace(plane: ControlPlaneProcess, name: string): Promise<string> {
+async function describeState(plane: ControlPlaneProcess, name: string): Promise<string> {
   const { rollout } = (await plane.fetch('/rollouts')).body;
   if (rollout === null) return `${name} not on trial`;
   const { step, steps, phase, leader } = rollout;

@@ -58,7 +58,7 @@ export function toEnvironment(
 }
 
 /** The decisions that the worker reports to have made without the store, from its statistics. */
-export function countTroubles(statistics: string): number {
+export function countErrors(statistics: string): number {
   const lines = statistics.matchAll(
     /^ratelimit\.(?:failure_mode\.\w+|memcache\.(?:multiget|increment|add)\.__code=error): (\d+)/gm,
   );

@@ -8,12 +8,7 @@ import { startTcpProxy } from '../../support/tcp-proxy.ts';
 import { waitUntil } from '../../support/wait-until.ts';
 import { createCaller } from '../../support/worker-caller.ts';
 import { startWorkerProcess } from '../../support/worker-process.ts';
-import {
-  type Configuration,
-  countTroubles,
-  startSoakStore,
-  toEnvironment,
-} from './configuration.ts';
+import { type Configuration, countErrors, startSoakStore, toEnvironment } from './configuration.ts';
 import { recoveryMs } from './draw-fault.ts';
 import type { Findings } from './findings.ts';
 import { createLedger } from './ledger.ts';
@@ -80,18 +75,18 @@ export async function runEpisode(options: EpisodeOptions): Promise<void> {
     const createOne = () => createCaller(owner, `127.0.0.1:${worker.ports.grpc}`);
     const prober = createOne();
     const callers = Array.from({ length: connections }, createOne);
-    let troubles = 0;
-    const readTroubles = async () => {
-      troubles = countTroubles(await readPage('stats'));
-      return troubles;
+    let errors = 0;
+    const readErrors = async () => {
+      errors = countErrors(await readPage('stats'));
+      return errors;
     };
     const ledger = createLedger({
       prefix: name,
       configuration,
       store,
       findings,
-      troubles: () => troubles,
-      readTroubles,
+      errors: () => errors,
+      readErrors,
     });
     const breaker = createStoreBreaker({
       prefix: name,
@@ -142,7 +137,7 @@ export async function runEpisode(options: EpisodeOptions): Promise<void> {
       while (!isOver()) {
         await sleep(500);
         findings.check('the worker lives', worker.ended() === undefined, `${worker.ended()}`);
-        await readTroubles();
+        await readErrors();
         await changer.checkInForce();
         await ledger.check(false);
       }

@@ -16,7 +16,7 @@ const patienceMs = 20_000;
 
 export interface Entry {
   readonly value: string;
-  readonly troublesBefore: number;
+  readonly errorsBefore: number;
   sent: number;
   ok: number;
   over: number;
@@ -34,9 +34,9 @@ export interface LedgerDeps {
   readonly store: SoakStore;
   readonly findings: Findings;
   /** The worker's last report. */
-  readonly troubles: () => number;
+  readonly errors: () => number;
   /** The worker's current report. */
-  readonly readTroubles: () => Promise<number>;
+  readonly readErrors: () => Promise<number>;
 }
 
 export function createLedger(deps: LedgerDeps) {
@@ -52,10 +52,10 @@ export function createLedger(deps: LedgerDeps) {
 
   function createEntry(): Entry {
     const value = `${prefix}${made++}`;
-    const troublesBefore = deps.troubles();
+    const errorsBefore = deps.errors();
     return {
       value,
-      troublesBefore,
+      errorsBefore,
       sent: 0,
       ok: 0,
       over: 0,
@@ -92,16 +92,15 @@ export function createLedger(deps: LedgerDeps) {
 
   async function checkEntry(entry: Entry): Promise<void> {
     const { value, sent, ok, over, failed } = entry;
-    const isTroubled = async () =>
-      failed > 0 || (await deps.readTroubles()) !== entry.troublesBefore;
+    const isTroubled = async () => failed > 0 || (await deps.readErrors()) !== entry.errorsBefore;
     await waitUntil(
       async () => (await store.countOf(value)) === sent || (await isTroubled()),
       patienceMs,
     );
     const counter = await store.countOf(value);
     // Read afterwards: counting in the background may have failed only now.
-    const troubles = await deps.readTroubles();
-    const isExact = failed === 0 && troubles === entry.troublesBefore;
+    const errors = await deps.readErrors();
+    const isExact = failed === 0 && errors === entry.errorsBefore;
     const text = `${toText(entry)}, counted ${counter}`;
     findings.check('no hit is counted twice', counter <= sent, text);
     if (isExact) {
@@ -115,8 +114,8 @@ export function createLedger(deps: LedgerDeps) {
     }
     excess += Math.max(0, ok - limit);
     if (configuration.store === 'redis') {
-      const detail = `${excess} too many, ${troubles} decisions without the store; ${text}`;
-      findings.check('OK beyond the limit is owed to the policy', excess <= troubles, detail);
+      const detail = `${excess} too many, ${errors} decisions without the store; ${text}`;
+      findings.check('OK beyond the limit is owed to the policy', excess <= errors, detail);
     }
   }
 

@@ -16,7 +16,7 @@ export interface SoakOptions {
 
 /** The minimum time for a worker. */
 const shortestEpisodeSeconds = 18;
-const sayEveryMs = 10_000;
+const logEveryMs = 10_000;
 
 /** Resolves with the violations. */
 export async function runSoak({ seconds, seed, say }: SoakOptions): Promise<readonly string[]> {
@@ -34,7 +34,7 @@ export async function runSoak({ seconds, seed, say }: SoakOptions): Promise<read
   let current = '';
   const timer = setInterval(
     () => say(`${elapsed()} s, ${current}: ${toProgress(findings)}`),
-    sayEveryMs,
+    logEveryMs,
   );
   say(`soak of ${seconds} s with --seed ${seed}, ${episodes} workers`);
   try {

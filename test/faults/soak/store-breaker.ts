@@ -78,9 +78,9 @@ export function createStoreBreaker(deps: StoreBreakerDeps) {
         for (let hit = 0; hit < hits; hit++) {
           if ((await caller.decide('d', 'k', value)) === 'OK') ok++;
         }
-        const isWhole = await isCounted(value, hits, 2_000);
+        const isComplete = await isCounted(value, hits, 2_000);
         text = `${ok} OK of ${limit}, ${await store.countOf(value)} of ${hits} counted`;
-        return isWhole && ok === limit;
+        return isComplete && ok === limit;
       }, recoveryMs);
       findings.check('in the end all is exact', isExact, text);
     },

@@ -208,9 +208,9 @@ export class SteppedFleet {
     action: Extract<FleetEvent, { kind: 'act' }>['action'] | 'undo' | 'approve',
     answer: (problem: string | undefined) => void,
   ): void {
-    const said = { reason: `${action} by ada`, by: 'ada' };
+    const request = { reason: `${action} by ada`, by: 'ada' };
     if (action === 'undo') {
-      this.happen(plane, { kind: 'undo', ...said });
+      this.happen(plane, { kind: 'undo', ...request });
       return;
     }
     const asked = ++plane.lastAsked;
@@ -220,8 +220,8 @@ export class SteppedFleet {
     this.happen(
       plane,
       action === 'approve'
-        ? { kind: 'approve', revision, contentOfStep, asked, ...said }
-        : { kind: 'act', action, asked, ...said },
+        ? { kind: 'approve', revision, contentOfStep, asked, ...request }
+        : { kind: 'act', action, asked, ...request },
     );
   }
 

@@ -8,7 +8,7 @@ import { leads } from '../../../control-plane/server/record/record-state.ts';
 import { parseRolloutPlan } from '../../../control-plane/server/rollout/plan.ts';
 import { createRandom, type Random } from '../../support/random.ts';
 import { revisionOf } from '../../support/revision-store.ts';
-import { findWrong, readStatuses } from './said.ts';
+import { findWrong, readStatuses } from './reported.ts';
 import {
   contentOf,
   type Effect,
@@ -124,7 +124,7 @@ class Walk {
     this.finding ??= text;
   }
 
-  #say(line: string): void {
+  #log(line: string): void {
     if (this.#passed > 0) this.lines.push(`pass ${this.#passed}`);
     this.#passed = 0;
     this.lines.push(line);
@@ -146,7 +146,7 @@ class Walk {
     const told = workers.map(
       (each) => `${each.plane?.name}${contentOf(each.told)}/${contentOf(each.has)}`,
     );
-    this.#say(
+    this.#log(
       `    # record ${open} by ${leader?.name}, in force ${inForce.map(({ revision }) => short(revision))}; ${states.join('; ')}; ${told.join(' ')}; ${tasks.map(({ plane, what }) => `${plane.name} ${what}`).join(', ')}`,
     );
   }
@@ -219,7 +219,7 @@ class Walk {
   #later(what: string, task: () => void): void {
     const seconds = 1 + this.#random.below(14);
     this.#due.push({ at: this.#second + seconds, task });
-    this.#say(`${what} (for ${seconds} s)`);
+    this.#log(`${what} (for ${seconds} s)`);
   }
 
   #publish(what: string, content: number, message?: string, effect: Effect = {}): void {
@@ -232,7 +232,7 @@ class Walk {
     const isUndo = what === 'undo' && fleet.contentOfRevision(inForce?.revision ?? '') === content;
     this.#isForAll = isUndo || what === 'now';
     const revision = { ...revisionOf(content, message && `better\n\n${message}`), id };
-    this.#say(`publish ${fleet.revisions.length + 1} like ${content} (${what})`);
+    this.#log(`publish ${fleet.revisions.length + 1} like ${content} (${what})`);
     fleet.publish(content === 0 ? { ...revision, files: [] } : revision);
   }
 
@@ -266,7 +266,7 @@ class Walk {
     } else if (drawn === 19) this.#publish('nothing', 0);
     else if (drawn === 20) {
       fleet.dropped.add(fleet.newest.id);
-      this.#say(`drop ${fleet.revisions.length}`);
+      this.#log(`drop ${fleet.revisions.length}`);
       this.#publish('in its place', next);
     } else if (drawn < 26) this.#act(plane);
     else if (drawn < 29) this.#end1(plane);
@@ -292,15 +292,15 @@ class Walk {
         Object.assign(worker, { answer: isSo ? answer : 'take' }),
       );
     } else if (drawn === 38) {
-      this.#say(`come ${worker.node.id}`);
+      this.#log(`come ${worker.node.id}`);
       fleet.addWorker(worker.node.id, undefined);
     } else if (drawn === 39) {
       fleet.wallMs += (random.below(2_000) - 1_000) * 60_000;
-      this.#say('the wall clock jumps');
+      this.#log('the wall clock jumps');
     } else if (drawn < 42) {
       if (!fleet.loseWrite()) return;
       this.#lostAt = this.#second;
-      this.#say('the last write of the record is lost');
+      this.#log('the last write of the record is lost');
     } else if (drawn === 42) {
       const lies = random.pick([{ errors: 1 }, { overLimit: 1 }, {}]);
       this.#setForAWhile(`${worker.node.id} reports ${JSON.stringify(lies)}`, (isSo) =>
@@ -349,9 +349,9 @@ class Walk {
       this.#letThrough.add(content);
       this.#letThrough.add(this.#fleet.contentOfRevision(plane.serving.newest?.revision.id ?? ''));
     }
-    this.#say(`act ${action} ${plane.name}`);
+    this.#log(`act ${action} ${plane.name}`);
     fleet.act(plane, action, (problem) => {
-      this.#say(`# ${action} at ${plane.name}: ${problem ?? 'done'}`);
+      this.#log(`# ${action} at ${plane.name}: ${problem ?? 'done'}`);
       if (action !== 'abort' || problem !== undefined || open === undefined) return;
       this.#note('what somebody was told to be over is over');
       const now = fleet.record?.rollout;
@@ -480,7 +480,7 @@ class Walk {
     const areWell = fleet.planes.every(({ name }) => this.#wellSince.has(name));
     if (this.#isLost() && !areWell) this.#lostAt = this.#second;
     if (record === undefined) return;
-    this.#checkSaid();
+    this.#checkReported();
     this.#checkEvidence(record);
     for (const { content } of record.inForce) this.#inForceAt.set(content, this.#second);
     const open = openRolloutOf(record);
@@ -541,7 +541,7 @@ class Walk {
   }
 
   /** What a control plane reports may be outdated, but does not stay wrong. */
-  #checkSaid(): void {
+  #checkReported(): void {
     if (this.#second % 2 !== 0) return;
     const fleet = this.#fleet;
     const isCalm = fleet.planes.every((each) => this.#wellFor(each) > undoneSeconds);
@@ -631,7 +631,7 @@ class Walk {
   /** Everything is repaired, and an operator ends what waits for one: then all workers have the same rules. */
   #end(): void {
     const fleet = this.#fleet;
-    this.#say('# all is repaired');
+    this.#log('# all is repaired');
     this.#due = [];
     for (const plane of fleet.planes) {
       plane.isStanding = false;
@@ -652,7 +652,7 @@ class Walk {
       const [plane] = fleet.planes;
       const isOpen = fleet.record && openRolloutOf(fleet.record) !== undefined;
       if (left % 30 === 0 && left < 90 && isOpen && plane !== undefined) {
-        this.#say('act abort a');
+        this.#log('act abort a');
         fleet.act(plane, 'abort', () => {});
       }
       this.#pass(1);

@@ -48,7 +48,7 @@ test('everything that a program loads by its path is in a build, and no module l
 
 test('a stack trace names the files and lines of the sources, like one from the sources', async (t) => {
   const broken = `process.stdout.write = () => { throw new Error('broken'); }`;
-  const placesOf = async (main: string) => {
+  const positionsOf = async (main: string) => {
     const flags = ['--import', `data:text/javascript,${encodeURIComponent(broken)}`];
     const args = [...flags, main, 'check', join(root, 'compose', 'rules')];
     const { stderr } = await t.throwsAsync<Error & { stderr: string }>(run(process.execPath, args));
@@ -57,9 +57,9 @@ test('a stack trace names the files and lines of the sources, like one from the 
       ([, place]) => place,
     );
   };
-  const built = await placesOf(join(folder, 'control-plane', 'main.js'));
+  const built = await positionsOf(join(folder, 'control-plane', 'main.js'));
   t.true(built.length >= 3, built.join());
-  t.deepEqual(built, await placesOf(join(root, 'control-plane', 'main.ts')));
+  t.deepEqual(built, await positionsOf(join(root, 'control-plane', 'main.ts')));
 });
 
 for (const entry of ['worker/main.js', 'worker/processes/main.js']) {

@@ -1,7 +1,7 @@
 // Tests what the chart of a real control plane shows of the last hour: revisions, rollouts and resets as they happen,
 // and all of it after a restart.
 import test from 'ava';
-import { sampleRules, startFed, startPlace } from '../../console/console-fixture.ts';
+import { sampleRules, startConsole, startFed } from '../../console/console-fixture.ts';
 import { eventually } from '../../support/eventually.ts';
 import { pluck } from '../../support/pluck.ts';
 
@@ -17,7 +17,7 @@ interface Mark {
 }
 
 test('revisions, rollouts and resets are marked, and a restart keeps them and the traffic', async (t) => {
-  const place = await startPlace(t, { 'd.yaml': sampleRules }, '--rollout', 'canary=50%,hold=1h');
+  const place = await startConsole(t, { 'd.yaml': sampleRules }, '--rollout', 'canary=50%,hold=1h');
   const { plane, rules } = place;
   const readHour = async () => (await plane.fetch('/traffic?span=1h')).body;
   const readMarks = async (): Promise<Mark[]> => (await readHour()).marks;
@@ -52,11 +52,11 @@ test('revisions, rollouts and resets are marked, and a restart keeps them and th
   t.is(marks.at(-1)?.text, 'local: reset counters of (customer=ada) of domain d: a good customer');
   // Processes that connect, and their effect on answers, have their own marks: an outage is dated back to its
   // beginning.
-  const toPeople = (of: readonly Mark[]) =>
+  const toUsers = (of: readonly Mark[]) =>
     of.filter(({ kind }) => !/^(?:control_plane|workers|outage)$/.test(kind));
-  const ofPeople = toPeople(marks);
-  t.deepEqual(pluck(ofPeople, 'kind'), ['rollout', 'taken_back', 'rollout', 'in_force', 'reset']);
-  t.is(ofPeople[1]?.revision, newest.id);
+  const ofUsers = toUsers(marks);
+  t.deepEqual(pluck(ofUsers, 'kind'), ['rollout', 'taken_back', 'rollout', 'in_force', 'reset']);
+  t.is(ofUsers[1]?.revision, newest.id);
   let slots: readonly Slot[] = [];
   // The slot in which the first worker connected stays unknown: only its end would be known.
   await eventually('decisions are known', async () => {
@@ -79,6 +79,6 @@ test('revisions, rollouts and resets are marked, and a restart keeps them and th
     slots.map(({ at }) => at),
   );
   t.true(kept.every(({ decisions }, index) => decisions >= (slots[index]?.decisions ?? 0)));
-  t.deepEqual(toPeople(after.marks).slice(0, ofPeople.length), ofPeople);
+  t.deepEqual(toUsers(after.marks).slice(0, ofUsers.length), ofUsers);
   await waitFor('rollout');
 });

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { AppError } from '../../../shared/errors.ts';
 import {
-  authority,
+  caCertificate,
   clientCertificate,
-  secondAuthority,
+  secondCa,
   serverCertificate,
   strangerCertificate,
 } from '../../contract/grpc-transport-certificates.ts';
@@ -26,7 +26,10 @@ const token = 'p'.repeat(32);
 
 /** Certificates, the shared token, and the settings of an admin port with TLS and client certificates. */
 function writeFiles(t: ExecutionContext) {
-  const files = createRulesFolder(t, { 'ca.pem': authority, 'server.pem': serverCertificate.cert });
+  const files = createRulesFolder(t, {
+    'ca.pem': caCertificate,
+    'server.pem': serverCertificate.cert,
+  });
   files.write('server.key', serverCertificate.key);
   files.write('client.pem', clientCertificate.cert);
   files.write('client.key', clientCertificate.key);
@@ -87,7 +90,7 @@ test('a rollout spans control planes that share certificates and a token, once t
     );
   });
   t.false(workers.some(({ sees }) => sees('second')));
-  write('peers-ca.pem', authority);
+  write('peers-ca.pem', caCertificate);
   await eventually('both have the second', () => workers.every(({ sees }) => sees('second')));
   await eventually('each speaks of the workers of both', async () => {
     const states = await Promise.all(planes.map((plane) => ask(plane, 'status', ...access)));
@@ -107,11 +110,11 @@ test('a page that follows the events loses its connection when the CA of its cer
   const flags = ['--config-dir', rules.path, ...adminTls];
   const plane = await createControlPlaneInProcess(t, { flags });
   await plane.start();
-  const client = { ca: authority, ...clientCertificate, checkServerIdentity: () => undefined };
+  const client = { ca: caCertificate, ...clientCertificate, checkServerIdentity: () => undefined };
   const call = get(`${plane.adminUrl.replace('http:', 'https:')}/events`, client);
   const [answer] = await once(call, 'response');
   const ended = once(answer.resume(), 'error');
-  write('ca.pem', secondAuthority.cert);
+  write('ca.pem', secondCa.cert);
   await ended;
   t.regex(plane.output(), /no CA in force has signed the client certificate/);
 });

@@ -48,9 +48,13 @@ async function status(url: string, ...args: string[]) {
 }
 
 /** A process that stalls at the wrong moment receives nothing in time: then it is repeated once. */
-async function statusUntil(isHeard: (run: CommandRun) => boolean, url: string, ...args: string[]) {
+async function statusUntil(
+  isReported: (run: CommandRun) => boolean,
+  url: string,
+  ...args: string[]
+) {
   let run = await status(url, ...args);
-  for (let again = 0; again < 4 && !isHeard(run); again++) run = await status(url, ...args);
+  for (let again = 0; again < 4 && !isReported(run); again++) run = await status(url, ...args);
   return run;
 }
 
@@ -100,8 +104,8 @@ for (const away of [502, 503, 504]) {
   test(`HTTP ${away} until the end is reported by --wait as no answer`, async (t) => {
     const { url, asked } = await serve(t, answer(away, { detail: 'no upstream' }));
     const refusal = `error: no upstream (HTTP ${away})\n`;
-    const isHeard = ({ err }: CommandRun) => asked() > 1 && err.endsWith(refusal);
-    const run = await statusUntil(isHeard, url, '--wait', '--timeout', '1s');
+    const isReported = ({ err }: CommandRun) => asked() > 1 && err.endsWith(refusal);
+    const run = await statusUntil(isReported, url, '--wait', '--timeout', '1s');
     const { code, out, err, tookMs } = run;
     t.is(code, 2);
     t.is(out, '');

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { credentials } from '@grpc/grpc-js';
 import test, { type ExecutionContext } from 'ava';
 import { parse } from 'yaml';
-import { authority, serverCertificate } from '../../contract/grpc-transport-certificates.ts';
+import { caCertificate, serverCertificate } from '../../contract/grpc-transport-certificates.ts';
 import { alertCauses, calmSeries, type PromtoolSeries } from '../../support/alert-causes.ts';
 import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -251,7 +251,7 @@ test('alerts and dashboard name existing metrics of workers and control plane', 
   ];
   writeFileSync(cert, serverCertificate.cert);
   writeFileSync(key, serverCertificate.key);
-  writeFileSync(ca, authority);
+  writeFileSync(ca, caCertificate);
   const plane = await createControlPlaneInProcess(t, {
     flags: ['--config-dir', rules.path, '--xds-tls-cert', cert, '--xds-tls-key', key],
   });
@@ -279,7 +279,7 @@ test('alerts and dashboard name existing metrics of workers and control plane', 
   const caller = createCaller(
     t,
     `localhost:${worker.ports.grpc}`,
-    credentials.createSsl(Buffer.from(authority)),
+    credentials.createSsl(Buffer.from(caCertificate)),
   );
   t.is(await caller.decide('shop', 'k', 'v'), 'OK');
   t.is(await caller.decide('shop', 'k', 'v'), 'OVER_LIMIT');

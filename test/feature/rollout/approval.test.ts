@@ -13,7 +13,7 @@ import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 const portOf = ({ xdsAddress }: ControlPlaneInProcess) => Number(xdsAddress.split(':')[1]);
 
 /** Control planes on one directory that are peers; two workers with the same node id are connected to the first. */
-async function startWithTwins(t: ExecutionContext, count: 1 | 2) {
+async function startWithCopies(t: ExecutionContext, count: 1 | 2) {
   const rules = createRulesFolder(t, { 'a.yaml': ruleText('first', 1) });
   const ports = [await freePort(), await freePort()] as const;
   const plan = ['--config-dir', rules.path, '--rollout', 'canary=10%,hold=1h'];
@@ -44,7 +44,7 @@ async function findFollowers(planes: readonly ControlPlaneInProcess[]) {
 }
 
 test('a revision that no share of the workers can receive first waits, is reported, and is approved', async (t) => {
-  const { plane, has } = await startWithTwins(t, 1);
+  const { plane, has } = await startWithCopies(t, 1);
   const said =
     /cannot be rolled out in steps, as no share of the workers can be made: none of the 2 workers, such as '.*', names its instance; it waits until an operator approves it/;
   const status = await plane.run('status', '--wait', '--timeout', '60s');
@@ -76,7 +76,7 @@ test('a revision that no share of the workers can receive first waits, is report
 });
 
 test('an approval on a control plane that does not lead is effective', async (t) => {
-  const { plane, other, has } = await startWithTwins(t, 2);
+  const { plane, other, has } = await startWithCopies(t, 2);
   const { id } = (await plane.fetch('/status')).body.newest;
   const [follower] = await findFollowers([plane, other]);
   const waiting = ['--wait', '--timeout', '60s'];

@@ -46,7 +46,7 @@ async function openEngine(t: ExecutionContext) {
   };
 }
 
-const places: Readonly<Record<string, (t: ExecutionContext) => Place | Promise<Place>>> = {
+const stores: Readonly<Record<string, (t: ExecutionContext) => Place | Promise<Place>>> = {
   'in Git': (t) => {
     const repository = createGitRepository(t);
     return {
@@ -74,7 +74,7 @@ const verdictOf = async (plane: ControlPlaneInProcess) =>
 const reasonOf = async (plane: ControlPlaneInProcess): Promise<string> =>
   (await plane.fetch('/status')).body.text;
 
-for (const [where, open] of Object.entries(places)) {
+for (const [where, open] of Object.entries(stores)) {
   test(`${where}: a revision that was taken back is given to no worker by a control plane with an empty state directory`, async (t) => {
     const place = await open(t);
     place.put({ 'a.yaml': ruleText('first', 1) });

@@ -76,7 +76,7 @@ testLines(test, new URL('file-source.txt', import.meta.url), async (given, t) =>
     mode: (path, mode = '') => chmodSync(at(path), Number.parseInt(mode, 8)),
     start,
     becomes: (...limits) => started().becomes(limits.join(' ')),
-    tells: (...words) => eventually('it is told', () => reported().includes(words.join(' '))),
+    reports: (...words) => eventually('it is told', () => reported().includes(words.join(' '))),
     loads: (count) => eventually('the loads', () => started().loads.length === Number(count)),
     'loads?': () =>
       started()

@@ -135,8 +135,8 @@ const seen = {
 
 test('without recordings it is an estimate for the limited values, and is marked as such', async (t) => {
   // How many windows two minutes touch depends on the second of the request.
-  const wholeMinute = { ...systemClock, wallMs: () => Date.parse('2026-11-24T10:30:00Z') };
-  const { ask } = await start(t, { ...seen, clock: wholeMinute });
+  const fullMinute = { ...systemClock, wallMs: () => Date.parse('2026-11-24T10:30:00Z') };
+  const { ask } = await start(t, { ...seen, clock: fullMinute });
   const { body } = await ask({ yaml: minutes(10) });
   t.like(body, { valid: true, isStale: false, path: 'd.yaml' });
   t.is(body.changes[0].text, '20 per minute -> 10 per minute');

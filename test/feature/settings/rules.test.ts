@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { ServerCredentials } from '@grpc/grpc-js';
 import test, { type ExecutionContext } from 'ava';
 import {
-  authority,
+  caCertificate,
   clientCertificate,
   misnamedCertificate,
 } from '../../contract/grpc-transport-certificates.ts';
@@ -142,13 +142,13 @@ const tlsNames = [
 /** The server's certificate is for proxy.example, not localhost, and it requires a client certificate. */
 async function startTlsServer(t: ExecutionContext) {
   const { cert: clientCert, key: clientKey } = misnamedCertificate;
-  const files = { 'ca.pem': authority, 'cert.pem': clientCert, 'key.pem': clientKey };
+  const files = { 'ca.pem': caCertificate, 'cert.pem': clientCert, 'key.pem': clientKey };
   const { path: folder } = createRulesFolder(t, files);
   const { cert, key } = clientCertificate;
   const pair = { cert_chain: Buffer.from(cert), private_key: Buffer.from(key) };
   const server = await startServer(
     t,
-    ServerCredentials.createSsl(Buffer.from(authority), [pair], true),
+    ServerCredentials.createSsl(Buffer.from(caCertificate), [pair], true),
   );
   const env: Record<(typeof tlsNames)[number], string> = {
     CONFIG_GRPC_XDS_SERVER_USE_TLS: 'true',

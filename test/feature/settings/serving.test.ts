@@ -8,11 +8,11 @@ import test, { type ExecutionContext } from 'ava';
 import { loadProtos } from '../../../shared/wire/protos.ts';
 import { type Caller, type CallerTls, createCaller } from '../../contract/grpc-transport-caller.ts';
 import {
-  authority,
+  caCertificate,
   clientCertificate,
   misnamedCertificate,
   renewedCertificate,
-  secondAuthority,
+  secondCa,
   serverCertificate,
   type TestCertificate,
 } from '../../contract/grpc-transport-certificates.ts';
@@ -95,7 +95,7 @@ test('GRPC_MAX_CONNECTIONS: for one more, the least used one is closed, which is
   const third = await connectCaller();
   t.true(await isServed(third), 'who comes is served');
   await eventually('the idle one is closed', () => idle.session.destroyed);
-  t.true(idle.isToldToGo, 'it is told to go, so that nothing it sends is lost');
+  t.true(idle.hasGoaway, 'it is told to go, so that nothing it sends is lost');
   t.true(await isServed(used), 'who asks is served on');
   t.regex(await worker.page('/stats'), /^ratelimit\.grpc\.cx_refused: 1$/m);
   t.true(worker.log.lines.some((line) => line.includes('GRPC_MAX_CONNECTIONS')));
@@ -135,7 +135,7 @@ test('REQUEST_MAX_DESCRIPTORS, REQUEST_MAX_ENTRIES: a request that exceeds them 
 /** Files of a certificate for localhost, and of its CA. */
 function writeCertificate(t: ExecutionContext) {
   const { cert, key } = serverCertificate;
-  const files = { 'ca.pem': authority, 'cert.pem': cert, 'key.pem': key };
+  const files = { 'ca.pem': caCertificate, 'cert.pem': cert, 'key.pem': key };
   const { path } = createRulesFolder(t, files);
   return { ca: join(path, 'ca.pem'), cert: join(path, 'cert.pem'), key: join(path, 'key.pem') };
 }
@@ -153,7 +153,12 @@ test('HTTP_SERVER_USE_TLS, DEBUG_SERVER_USE_TLS: the ports answer over TLS, with
   });
   const { http, debug } = await worker.started;
   for (const { port } of [http, debug]) {
-    const socket = connectTls({ host: '127.0.0.1', port, ca: authority, servername: 'localhost' });
+    const socket = connectTls({
+      host: '127.0.0.1',
+      port,
+      ca: caCertificate,
+      servername: 'localhost',
+    });
     t.teardown(() => socket.destroy());
     await t.notThrowsAsync(once(socket, 'secureConnect'));
   }
@@ -170,9 +175,9 @@ test('GRPC_CLIENT_TLS_SAN: only a client certificate for that name is accepted',
     GRPC_CLIENT_TLS_CACERT: ca,
     GRPC_CLIENT_TLS_SAN: 'proxy.example',
   };
-  const known = await connectTo(t, env, { ca: authority, ...clientCertificate });
+  const known = await connectTo(t, env, { ca: caCertificate, ...clientCertificate });
   t.is((await known.call('/grpc.health.v1.Health/Check', nothing)).grpcStatus, 0);
-  await t.throwsAsync(connectTo(t, env, { ca: authority, ...misnamedCertificate }));
+  await t.throwsAsync(connectTo(t, env, { ca: caCertificate, ...misnamedCertificate }));
 });
 
 test('certificates that are replaced while the port serves apply to new connections, and cost no call', async (t) => {
@@ -187,7 +192,7 @@ test('certificates that are replaced while the port serves apply to new connecti
   const worker = await startWorker(t, { env });
   const { grpc } = await worker.started;
   const open = async (client: TestCertificate) => {
-    const caller = await createCaller(grpc, { ca: authority, ...client });
+    const caller = await createCaller(grpc, { ca: caCertificate, ...client });
     t.teardown(caller.close);
     const isServed = async () =>
       (await caller.call('/grpc.health.v1.Health/Check', nothing)).grpcStatus === 0;
@@ -198,9 +203,9 @@ test('certificates that are replaced while the port serves apply to new connecti
   t.is(before.name, 'server');
   await writeFile(cert, renewedCertificate.cert);
   await writeFile(key, renewedCertificate.key);
-  await writeFile(ca, secondAuthority.cert);
+  await writeFile(ca, secondCa.cert);
   await eventually('new connections get the new one', async () => {
-    const isServed = await open(secondAuthority).then(
+    const isServed = await open(secondCa).then(
       async (after) => after.name === 'renewed' && (await after.isServed()),
       () => false,
     );

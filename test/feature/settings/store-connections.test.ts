@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import {
-  authority,
+  caCertificate,
   clientCertificate,
   misnamedCertificate,
 } from '../../contract/grpc-transport-certificates.ts';
@@ -33,7 +33,7 @@ const tlsNames = [
 /** The server's certificate is for another name, and it requires a client certificate. */
 async function startTlsServer(t: ExecutionContext) {
   const { path: folder } = createRulesFolder(t, {
-    'ca.pem': authority,
+    'ca.pem': caCertificate,
     'server.pem': misnamedCertificate.cert,
     'server.key': misnamedCertificate.key,
     'client.pem': clientCertificate.cert,

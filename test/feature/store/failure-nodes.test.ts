@@ -16,7 +16,7 @@ import { startWorker } from '../../support/worker-in-process.ts';
 const sweepMs = 25;
 /** Polls for answers so rarely that a server counts as silent only after ten times the usual time: one that a busy
  * machine delays does not. */
-const rarelyLookingClock: Clock = {
+const rarelyPollingClock: Clock = {
   ...systemClock,
   after: (delayMs, task) => systemClock.after(delayMs === sweepMs ? 10 * sweepMs : delayMs, task),
 };
@@ -45,7 +45,7 @@ test.serial('one silent master of a cluster does not affect the keys of the othe
     type: 'cluster',
     timeoutMs: 20_000,
     failureMode: 'local',
-    clock: rarelyLookingClock,
+    clock: rarelyPollingClock,
   });
   const [silent] = cluster.masters;
   const away: string[] = [];
@@ -107,7 +107,7 @@ test.serial('an unreachable per-second store does not affect the main one', asyn
       KVSTORE_TIMEOUT: '20s',
     },
     rules,
-    clock: rarelyLookingClock,
+    clock: rarelyPollingClock,
   });
   // A worker that can answer without a store does not wait long for it at the start.
   for (const key of ['second', 'day=start']) {

@@ -62,7 +62,7 @@ test('a server that refuses scripts is reported once, in the log and on the debu
   const server = await startRedisServer(t);
   const store = createRecordedRedisStore(server.url, { type: 'single' });
   await store.connect(AbortSignal.timeout(60_000));
-  const saysOf = (text: string) => store.log.lines.filter((line) => line.includes(text)).length;
+  const countLines = (text: string) => store.log.lines.filter((line) => line.includes(text)).length;
   await server.command('ACL', 'SETUSER', 'default', '-@scripting');
   for (let again = 0; again < 5; again++) {
     for (const algorithm of limiterAlgorithms) {
@@ -70,7 +70,7 @@ test('a server that refuses scripts is reported once, in the log and on the debu
       t.regex(error?.message ?? '', /no scripts \(EVALSHA\), which \w+ needs/);
     }
   }
-  t.is(saysOf('it refuses scripts'), 1);
+  t.is(countLines('it refuses scripts'), 1);
   t.regex(
     store.log.lines.join('\n'),
     /error key-value store \S+: it refuses scripts \(EVALSHA\): NOPERM .*; allow them to the user \(ACL SETUSER NAME \+eval \+evalsha\),/,
@@ -82,7 +82,7 @@ test('a server that refuses scripts is reported once, in the log and on the debu
   t.true(store.state().healthy);
   await server.command('ACL', 'SETUSER', 'default', '+@scripting');
   t.is((await count(store, [hitOn('token_bucket', 'b')])).error, undefined);
-  t.is(saysOf('scripts are executed again'), 1);
+  t.is(countLines('scripts are executed again'), 1);
   t.notRegex(store.state().detail, /no scripts/);
   await store.close(0);
 });

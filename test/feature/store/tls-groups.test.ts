@@ -2,7 +2,7 @@
 // cluster. The worker trusts the same CAs for each of them.
 import test from 'ava';
 import {
-  authority,
+  caCertificate,
   clientCertificate,
   misnamedCertificate,
   serverCertificate,
@@ -15,7 +15,11 @@ import { startRedisServer } from '../../support/redis-server.ts';
 import { createRecordedRedisStore, type RecordedRedisStore } from '../../support/redis-store.ts';
 import { type RedisTlsFiles, writeRedisTls } from '../../support/redis-tls.ts';
 
-const writing = writeRedisTls({ authority, server: serverCertificate, client: clientCertificate });
+const writing = writeRedisTls({
+  caCertificate,
+  server: serverCertificate,
+  client: clientCertificate,
+});
 test.after.always(async () => (await writing).remove());
 
 const mismatch = "Hostname/IP does not match certificate's altnames";
@@ -78,11 +82,11 @@ test.serial('sentinels and their master are only called over TLS', async (t) => 
 
   // The name in a certificate matters for the master and for the sentinels alike.
   await group.agreement(replica);
-  await files.reconfigure(replica, authority, misnamedCertificate);
+  await files.reconfigure(replica, caCertificate, misnamedCertificate);
   const ofMaster = await awaitRefusal(create(t, group.url, 'sentinel', files));
   t.true(ofMaster.includes(`: master 127.0.0.1:${replica.tlsPort}: ${mismatch}`), ofMaster);
   const misnamed = await writeRedisTls({
-    authority,
+    caCertificate,
     server: misnamedCertificate,
     client: clientCertificate,
   });
@@ -146,7 +150,8 @@ test.serial('the nodes of a cluster are only called over TLS', async (t) => {
   await connect(named);
   await expectCounted(named);
 
-  for (const node of cluster.masters) await files.reconfigure(node, authority, misnamedCertificate);
+  for (const node of cluster.masters)
+    await files.reconfigure(node, caCertificate, misnamedCertificate);
   const refusal = await awaitRefusal(create(t, first, 'cluster', files));
   t.true(refusal.includes(mismatch), refusal);
   const skipping = create(t, first, 'cluster', files, true);

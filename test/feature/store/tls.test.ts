@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import {
-  authority,
+  caCertificate,
   clientCertificate,
   misnamedCertificate,
   serverCertificate,
@@ -39,8 +39,8 @@ async function setUp(t: ExecutionContext, setup: Setup): Promise<Running> {
   const { cert, key } = setup.server ?? serverCertificate;
   await writeFile(path('server.pem'), cert);
   await writeFile(path('server.key'), key);
-  await writeFile(path('authority.pem'), authority);
-  await writeFile(path('ca.pem'), setup.ca ?? authority);
+  await writeFile(path('authority.pem'), caCertificate);
+  await writeFile(path('ca.pem'), setup.ca ?? caCertificate);
   const writeClient = async (certificate: TestCertificate) => {
     await writeFile(path('client.pem'), certificate.cert);
     await writeFile(path('client.key'), certificate.key);

@@ -6,7 +6,7 @@ import test from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
 import { parseWorkerSettings } from '../../../worker/settings.ts';
 import { warmUp } from '../../../worker/warm-up.ts';
-import { authority, serverCertificate } from '../../contract/grpc-transport-certificates.ts';
+import { caCertificate, serverCertificate } from '../../contract/grpc-transport-certificates.ts';
 import { eventually } from '../../support/eventually.ts';
 import { listenFor } from '../../support/listen.ts';
 import { startMemcachedServer } from '../../support/memcached-server.ts';
@@ -149,7 +149,7 @@ test('ports with TLS are called before they open, also one that requires client 
   const files = { cert: join(folder, 'cert'), key: join(folder, 'key'), ca: join(folder, 'ca') };
   await writeFile(files.cert, serverCertificate.cert);
   await writeFile(files.key, serverCertificate.key);
-  await writeFile(files.ca, authority);
+  await writeFile(files.ca, caCertificate);
   await warm({
     KVSTORE_URL: redis.url,
     GRPC_SERVER_USE_TLS: 'true',

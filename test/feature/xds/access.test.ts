@@ -4,7 +4,7 @@ import { connect as connectTls } from 'node:tls';
 import { credentials } from '@grpc/grpc-js';
 import test from 'ava';
 import {
-  authority,
+  caCertificate,
   clientCertificate,
   renewedCertificate,
   serverCertificate,
@@ -18,7 +18,7 @@ import { createManualClock } from '../../support/manual-clock.ts';
 const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
 const snapshot = snapshotOf({ shop: 'one' });
 const node = { id: 'worker-1' };
-const trusting = credentials.createSsl(Buffer.from(authority));
+const trusting = credentials.createSsl(Buffer.from(caCertificate));
 
 /** Without any subject alternative name, and with its own CA. The key protects nothing. */
 const namelessCertificate: TestCertificate = {
@@ -51,7 +51,7 @@ function toTls({ cert, key }: TestCertificate, clientAuthorities?: string) {
 }
 
 function presenting({ cert, key }: TestCertificate) {
-  return credentials.createSsl(Buffer.from(authority), Buffer.from(key), Buffer.from(cert));
+  return credentials.createSsl(Buffer.from(caCertificate), Buffer.from(key), Buffer.from(cert));
 }
 
 test('TLS: a client that trusts the CA gets its configuration', async (t) => {
@@ -62,8 +62,8 @@ test('TLS: a client that trusts the CA gets its configuration', async (t) => {
 });
 
 test('mutual TLS: a certificate of a CA is required, whatever names are in it', async (t) => {
-  const authorities = authority + namelessCertificate.cert;
-  const ads = await startAds(t, { snapshot, tls: toTls(serverCertificate, authorities) });
+  const cas = caCertificate + namelessCertificate.cert;
+  const ads = await startAds(t, { snapshot, tls: toTls(serverCertificate, cas) });
   for (const certificate of [clientCertificate, namelessCertificate]) {
     const worker = callDiscovery(t, ads.port, sotw, { credentials: presenting(certificate) });
     worker.send({ node });
@@ -73,7 +73,7 @@ test('mutual TLS: a certificate of a CA is required, whatever names are in it', 
   await eventually('both have left', () => ads.server.workers.list().length === 0);
   let answers = 0;
   for (const certificate of [{}, strangerCertificate]) {
-    const session = connect(`https://localhost:${ads.port}`, { ca: authority, ...certificate });
+    const session = connect(`https://localhost:${ads.port}`, { ca: caCertificate, ...certificate });
     session.on('error', () => {});
     const stream = session.request({ ':method': 'POST', ':path': sotw.path });
     stream.on('error', () => {});
@@ -86,9 +86,9 @@ test('mutual TLS: a certificate of a CA is required, whatever names are in it', 
 });
 
 test('a new certificate applies to new connections, with the same clients admitted', async (t) => {
-  const ads = await startAds(t, { snapshot, tls: toTls(serverCertificate, authority) });
+  const ads = await startAds(t, { snapshot, tls: toTls(serverCertificate, caCertificate) });
   const before = await peerName(ads.port, clientCertificate);
-  ads.server.replaceTls(toTls(renewedCertificate, authority));
+  ads.server.replaceTls(toTls(renewedCertificate, caCertificate));
   t.deepEqual([before, await peerName(ads.port, clientCertificate)], ['server', 'renewed']);
   t.is(await peerName(ads.port, strangerCertificate), undefined);
   t.throws(() => ads.server.replaceTls({ certificate: 'nonsense', key: 'nonsense' }));
@@ -126,7 +126,7 @@ test('a token in the request metadata decides, and the reason does not contain i
 async function peerName(port: number, certificate: TestCertificate): Promise<string | undefined> {
   const socket = connectTls({
     port,
-    ca: authority,
+    ca: caCertificate,
     ...certificate,
     servername: 'localhost',
     ALPNProtocols: ['h2'],
@@ -173,8 +173,8 @@ test('a stream whose token is revoked ends, is no longer a worker, and others st
 
 test('a stream ends when its client certificate has expired, or its CA is removed', async (t) => {
   const clock = createManualClock(Date.now());
-  const authorities = authority + namelessCertificate.cert;
-  const ads = await startAds(t, { snapshot, clock, tls: toTls(serverCertificate, authorities) });
+  const cas = caCertificate + namelessCertificate.cert;
+  const ads = await startAds(t, { snapshot, clock, tls: toTls(serverCertificate, cas) });
   const open = async (certificate: TestCertificate) => {
     const worker = callDiscovery(t, ads.port, sotw, { credentials: presenting(certificate) });
     worker.send({ node });
@@ -184,7 +184,7 @@ test('a stream ends when its client certificate has expired, or its CA is remove
   const nameless = await open(namelessCertificate);
   const known = await open(clientCertificate);
   clock.advance(10_000);
-  ads.server.replaceTls(toTls(serverCertificate, authority));
+  ads.server.replaceTls(toTls(serverCertificate, caCertificate));
   clock.advance(10_000);
   const gone = await nameless.status();
   t.like(gone, { code: 16 });

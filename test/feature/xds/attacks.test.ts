@@ -3,7 +3,7 @@
 import { connect } from 'node:net';
 import { credentials } from '@grpc/grpc-js';
 import test, { type ExecutionContext } from 'ava';
-import { authority, serverCertificate } from '../../contract/grpc-transport-certificates.ts';
+import { caCertificate, serverCertificate } from '../../contract/grpc-transport-certificates.ts';
 import {
   type AdsFixtureOptions,
   callDiscovery,
@@ -28,7 +28,7 @@ async function startAttacked(t: ExecutionContext, options: AdsFixtureOptions = {
       t,
       ads.port,
       sotw,
-      options.tls ? { credentials: credentials.createSsl(Buffer.from(authority)) } : {},
+      options.tls ? { credentials: credentials.createSsl(Buffer.from(caCertificate)) } : {},
     );
   const worker = open();
   const answer = async () => {

@@ -7,7 +7,7 @@ import { ServerCredentials } from '@grpc/grpc-js';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import {
-  authority,
+  caCertificate,
   clientCertificate,
   misnamedCertificate,
   renewedCertificate,
@@ -41,13 +41,13 @@ async function setUp(t: ExecutionContext, setup: Setup) {
     writeFileSync(files.cert, cert);
     writeFileSync(files.key, key);
   };
-  const { ca = authority, client, needsClientCertificate = false } = setup;
+  const { ca = caCertificate, client, needsClientCertificate = false } = setup;
   writeFileSync(files.ca, ca);
   if (client !== undefined) writeClient(client);
   const { cert, key } = setup.serverCertificate ?? serverCertificate;
   const server = await startScriptedAdsServer(t, {
     credentials: ServerCredentials.createSsl(
-      Buffer.from(authority),
+      Buffer.from(caCertificate),
       [{ cert_chain: Buffer.from(cert), private_key: Buffer.from(key) }],
       needsClientCertificate,
     ),
@@ -110,7 +110,7 @@ test('a replaced client certificate is used for the next attempt', async (t) => 
 test('a replaced CA is trusted from the next attempt on', async (t) => {
   const run = await setUp(t, { ca: strangerCertificate.cert });
   await refusal(run);
-  writeFileSync(run.files.ca, authority);
+  writeFileSync(run.files.ca, caCertificate);
   await assertRules(t, run);
 });
 

@@ -65,7 +65,7 @@ export class Http2Transport implements GrpcTransport {
   constructor(deps: GrpcTransportDeps, options: GrpcTransportOptions) {
     this.#methods = deps.methods;
     this.#clock = deps.clock;
-    this.#storesHeaders = deps.keepsHeaders ?? true;
+    this.#storesHeaders = deps.storesHeaders ?? true;
     this.#largeRequests = deps.largeRequests ?? new LargeRequests(() => deps.clock.monotonicMs());
     this.#options = options;
     this.#maxConnectionAgeMs = options.maxConnectionAgeMs;

@@ -60,7 +60,7 @@ export function createGrpcServer(deps: GrpcServerDeps, options: GrpcServerOption
   const refused = metrics.counter('ratelimit.grpc.cx_refused');
   const onRefused = () => refused.add(1);
   const transport = new Http2Transport(
-    { methods, log, clock, onRefused, largeRequests, keepsHeaders: deps.tracing !== undefined },
+    { methods, log, clock, onRefused, largeRequests, storesHeaders: deps.tracing !== undefined },
     { names: listeners.gRPC, maxRequestBytes, ...options },
   );
   const decisions = metrics.counter(requestCounterName(decisionMethodName));

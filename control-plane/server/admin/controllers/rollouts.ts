@@ -5,10 +5,10 @@ import { orNull } from '../../api-shape.ts';
 import type { RolloutAction } from '../../rollout/changes.ts';
 import { factsJson } from '../../rollout/facts.ts';
 import {
-  lastWordJson,
+  lastVerdictJson,
   rolloutJson,
   rolloutPlanJson,
-  toLastWordJson,
+  toLastVerdictJson,
   toRolloutJson,
   toRolloutPlanJson,
 } from '../../rollout/rollout-json.ts';
@@ -19,7 +19,7 @@ import { AdminController } from '../admin-controller.ts';
 const underWay = { rollout: orNull(rolloutJson) };
 const stateJson = Type.Object({
   ...underWay,
-  last: orNull(lastWordJson),
+  last: orNull(lastVerdictJson),
   /** Null if revisions reach all workers at once. */
   plan: orNull(rolloutPlanJson),
 });
@@ -41,7 +41,7 @@ export class Default extends AdminController {
     const { rollout } = this.api;
     return {
       rollout: toRolloutJson(rollout.state()),
-      last: toLastWordJson(rollout.memory()),
+      last: toLastVerdictJson(rollout.memory()),
       plan: rollout.plan ? toRolloutPlanJson(rollout.plan) : null,
     };
   }

@@ -10,7 +10,7 @@ import Type, { type Static } from 'typebox';
 import { systemClock } from '../../../../shared/clock.ts';
 import type { TlsMaterial } from '../../../../shared/tls.ts';
 import {
-  authority,
+  caCertificate,
   clientCertificate,
   misnamedCertificate,
   serverCertificate,
@@ -27,7 +27,7 @@ const schema = Type.Object({ workers: Type.Array(Type.String()) });
 const call = { method: 'GET' as const, path: '/workers', timeoutMs: 60_000 };
 const count = ({ workers }: Static<typeof schema>) => workers;
 const token = 'token-of-a-caller-0001';
-const trusting: TlsMaterial = { ca: Buffer.from(authority), cert: undefined, key: undefined };
+const trusting: TlsMaterial = { ca: Buffer.from(caCertificate), cert: undefined, key: undefined };
 const presenting = ({ cert, key }: TestCertificate): TlsMaterial => ({
   ...trusting,
   cert: Buffer.from(cert),
@@ -143,7 +143,7 @@ test('a peer of another authority gets no token, and is named with the reason', 
 });
 
 test('a peer that asks for a certificate is shown the present one', async (t) => {
-  const server = await startSecure(t, serverCertificate, authority);
+  const server = await startSecure(t, serverCertificate, caCertificate);
   const peers = ofName('localhost', server.port);
   for (const [material, isAccepted] of [
     [trusting, false],

@@ -69,8 +69,8 @@ function findOtherServed(
   }
   const { outcome, reason = '' } =
     verdicts.find(({ revision }) => revision === newest?.revision.id) ?? {};
-  const isSaid = newest?.problems.some(({ message }) => message.includes(reason));
-  if (outcome === 'taken_back' && !isSaid) wrong.push(`it does not say '${reason}'`);
+  const isReported = newest?.problems.some(({ message }) => message.includes(reason));
+  if (outcome === 'taken_back' && !isReported) wrong.push(`it does not say '${reason}'`);
   return wrong;
 }
 

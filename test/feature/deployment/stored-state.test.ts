@@ -14,13 +14,13 @@ import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
 type Files = Readonly<Record<string, string>>;
 /** `rules` of Git is a stream of `git fast-export`. */
-interface Kept {
+interface Stored {
   readonly rules: Files | string;
   readonly state: Files;
 }
 type Place = 'directory' | 'git';
 
-const places: readonly Place[] = ['directory', 'git'];
+const stores: readonly Place[] = ['directory', 'git'];
 const states = ['running', 'paused', 'aborted', 'held-back'] as const;
 const fixtures = join(import.meta.dirname, '..', '..', 'fixtures', 'kept');
 const newer = 99;
@@ -39,7 +39,7 @@ function restore(t: ExecutionContext, path: string, change = (text: string) => t
   const [, place] = path.split('/');
   const store = place === 'git' ? folder : join(folder, 'rules');
   const text = readFileSync(join(fixtures, `${path}.json`), 'utf8').replaceAll('{{store}}', store);
-  const { rules, state }: Kept = JSON.parse(change(text));
+  const { rules, state }: Stored = JSON.parse(change(text));
   write(join(folder, 'state'), state);
   if (typeof rules !== 'string') write(store, rules);
   else {
@@ -81,13 +81,13 @@ async function serve(
       }),
     status: async (): Promise<StatusJson> => (await plane.fetch('/status')).body,
     having: (text: string) => workers.filter((worker) => worker.has(text)).length,
-    everTold: (text: string) =>
+    everReported: (text: string) =>
       workers.filter(({ told }) => told.some((each) => each.includes(text))).length,
   };
 }
 
 for (const format of [2, 3]) {
-  for (const place of places) {
+  for (const place of stores) {
     test(`upgrade, record of format ${format}, ${place}: a running rollout continues, with as many workers`, async (t) => {
       const kept = restore(t, `format-${format}/${place}/running`);
       const { having, resume, status } = await serve(t, kept);
@@ -103,7 +103,7 @@ for (const format of [2, 3]) {
     });
 
     test(`upgrade, record of format ${format}, ${place}: a paused rollout stays paused, for the same reason`, async (t) => {
-      const { everTold, having, status } = await serve(
+      const { everReported, having, status } = await serve(
         t,
         restore(t, `format-${format}/${place}/paused`),
       );
@@ -113,17 +113,17 @@ for (const format of [2, 3]) {
         async () => (await status()).rollout?.phase === 'paused',
       );
       t.regex((await status()).rollout?.text ?? '', /not on a Friday/);
-      t.is(everTold('second'), 0);
+      t.is(everReported('second'), 0);
     });
 
     test(`upgrade, record of format ${format}, ${place}: a taken-back revision stays taken back, also after another restart`, async (t) => {
       const kept = restore(t, `format-${format}/${place}/aborted`);
       for (const _ of [1, 2]) {
-        const { everTold, having, status, stop } = await serve(t, kept);
+        const { everReported, having, status, stop } = await serve(t, kept);
         await eventually('all have what was in force', () => having('first') === 3);
         t.is((await status()).verdict, 'taken_back');
         t.regex((await status()).text, /wrong file/);
-        t.is(everTold('second'), 0);
+        t.is(everReported('second'), 0);
         await stop();
       }
     });
@@ -140,10 +140,10 @@ test('upgrade: a record that is only beside the rules of a directory is used, an
   const kept = restore(t, 'format-3/directory/aborted');
   rmSync(join(kept.stateDirectory, 'rollout.json'));
   for (const _ of [1, 2]) {
-    const { everTold, having, status, stop } = await serve(t, kept);
+    const { everReported, having, status, stop } = await serve(t, kept);
     await eventually('all have what was in force', () => having('first') === 3);
     t.regex((await status()).text, /wrong file/);
-    t.is(everTold('second'), 0);
+    t.is(everReported('second'), 0);
     await stop();
     t.deepEqual(
       readdirSync(kept.store).filter((name) => name.startsWith('.ratelane-rollout')),
@@ -152,7 +152,7 @@ test('upgrade: a record that is only beside the rules of a directory is used, an
   }
 });
 
-for (const place of places) {
+for (const place of stores) {
   for (const state of states) {
     test(`way back, ${place}, ${state}: with a record of a newer version all workers keep the rules in force, and no step is taken`, async (t) => {
       const kept = restore(t, `format-3/${place}/${state}`, toNewer);
@@ -164,14 +164,14 @@ for (const place of places) {
         [kept, {}],
         ...(place === 'git' ? [[empty, isEnough] as const] : []),
       ] as const) {
-        const { everTold, having, output, status, stop } = await serve(t, given, more);
+        const { everReported, having, output, status, stop } = await serve(t, given, more);
         await eventually('all have what was in force', () => having('first') === 3);
         const { text, verdict, memory } = await status();
         t.is(verdict, 'pending');
         t.regex(text, /newer version \(format 99\).*stays in force$/);
         t.regex(memory.problem ?? '', /format 99/);
         t.true(output().includes('format 99'));
-        t.is(everTold('second'), 0);
+        t.is(everReported('second'), 0);
         await stop();
         t.deepEqual(readRecords(kept, place), before);
       }
@@ -181,7 +181,7 @@ for (const place of places) {
 
 /** A fixture whose records are of a newer version. */
 function toNewer(fixture: string): string {
-  const kept: Kept = JSON.parse(fixture.replaceAll(/(\\*"format\\*":)3/g, `$1${newer}`));
+  const kept: Stored = JSON.parse(fixture.replaceAll(/(\\*"format\\*":)3/g, `$1${newer}`));
   if (typeof kept.rules !== 'string') return JSON.stringify(kept);
   // A stream of Git has the length before each text.
   const rules = kept.rules.replaceAll(
@@ -205,10 +205,10 @@ test('way back: a state directory of a newer version is not overwritten until it
   const own = join(kept.stateDirectory, 'rollout.json');
   const before = readFileSync(own, 'utf8');
   for (const more of [{}, { RATELANE_ROLLOUT: 'canary=10%,hold=1h' }]) {
-    const { everTold, having, status, stop } = await serve(t, kept, more);
+    const { everReported, having, status, stop } = await serve(t, kept, more);
     await eventually('all have what was in force', () => having('first') === 3);
     t.regex((await status()).text, /format 99.*remove .*rollout\.json and restart/);
-    t.is(everTold('second'), 0);
+    t.is(everReported('second'), 0);
     await stop();
     t.is(readFileSync(own, 'utf8'), before);
   }
