@@ -54,8 +54,6 @@ function linkOf(index: number): LinkedWorker {
       decisionsPerSecond: Math.random() * 1_000,
       overLimitPerSecond: 1,
       errorsPerSecond: 0,
-      nearLimitPerSecond: 0,
-      noMatchPerSecond: 0,
       withoutStorePerSecond: 0,
       storeDurations: [],
       durations: [1_000, 10],

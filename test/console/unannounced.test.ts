@@ -19,7 +19,7 @@ const options = {
 browserTest('a page shows that no worker reports only until one does', async (t) => {
   const figures = {
     ...{ atMs: Date.now(), version: 'v', decisionsPerSecond: 1, overLimitPerSecond: 0 },
-    ...{ errorsPerSecond: 0, nearLimitPerSecond: 0, noMatchPerSecond: 0 },
+    errorsPerSecond: 0,
     ...{ withoutStorePerSecond: 0, storeDurations: [], durations: [1] },
     store: { kind: 'redis', serversAway: 0, clockOffsetMs: 0 },
   };

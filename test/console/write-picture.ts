@@ -41,8 +41,6 @@ const links = names.map((name, index) => ({
     decisionsPerSecond: 1_180 + 37 * ((index * 5) % 7),
     overLimitPerSecond: 14 + ((index * 3) % 5),
     errorsPerSecond: 0,
-    nearLimitPerSecond: 30,
-    noMatchPerSecond: 0,
     withoutStorePerSecond: 0,
     storeDurations: [],
     durations: [0, 0, 900, 90, 9],

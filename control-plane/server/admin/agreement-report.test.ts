@@ -1,6 +1,6 @@
 import test from 'ava';
 import { agreementKey } from '../../../shared/agreement-key.ts';
-import { countAgreements, findDisagreements, mergeAgreements } from './agreement-report.ts';
+import { countAgreements, findDisagreements, joinAgreements } from './agreement-report.ts';
 import type { WorkerJson } from './worker-json.ts';
 
 const differencesOf = (workers: readonly WorkerJson[]) =>
@@ -65,7 +65,7 @@ test('workers of different control planes differ like those of one', (t) => {
     workerOf('f', 'z', 'east'),
   ]);
   t.deepEqual([...findDisagreements(here), ...findDisagreements(there)], []);
-  t.deepEqual(findDisagreements(mergeAgreements([...here, ...there])), [twoOfThree]);
-  const twice = mergeAgreements([...here, ...here]);
+  t.deepEqual(findDisagreements(joinAgreements([...here, ...there])), [twoOfThree]);
+  const twice = joinAgreements([...here, ...here]);
   t.is(twice[0]?.agreements[0]?.workers, 2);
 });

@@ -32,25 +32,18 @@ const maxAgreements = 10;
 /** Groups are examined separately, since fleets that are meant to count separately, such as two regions, are in
  * different groups. Workers that announce no agreement are skipped. */
 export function countAgreements(workers: readonly WorkerJson[]): AgreementsJson[] {
-  const announcing = workers.filter(({ metadata }) => Object.hasOwn(metadata, agreementKey));
-  const byGroup = Map.groupBy(announcing, ({ group }) => group);
-  return [...byGroup].map(([group, members]) => {
-    const byAgreement = Map.groupBy(members, ({ metadata }) => metadata[agreementKey] ?? '');
-    const agreements = [...byAgreement].flatMap(([agreement, [first, ...others]]) =>
-      first === undefined
-        ? []
-        : {
-            agreement: toExcerpt(agreement),
-            workers: 1 + others.length,
-            example: { id: first.id, address: first.address },
-          },
-    );
-    return { group, count: byAgreement.size, agreements: byWorkers(agreements) };
-  });
+  const each = workers.flatMap(
+    ({ group, metadata: { [agreementKey]: agreement }, id, address }) => {
+      if (agreement === undefined) return [];
+      const own = { agreement: toExcerpt(agreement), workers: 1, example: { id, address } };
+      return { group, count: 1, agreements: [own] };
+    },
+  );
+  return joinAgreements(each);
 }
 
-/** Merges the agreements among the workers of several control planes. */
-export function mergeAgreements(all: readonly AgreementsJson[]): AgreementsJson[] {
+/** Joins the agreements of workers, or of control planes. */
+export function joinAgreements(all: readonly AgreementsJson[]): AgreementsJson[] {
   return joinBy(
     all,
     ({ group }) => group,
@@ -60,8 +53,13 @@ export function mergeAgreements(all: readonly AgreementsJson[]): AgreementsJson[
         ({ agreement }) => agreement,
         (same) => ({ ...same[0], ...sumFields(same, ['workers']) }),
       );
-      const count = Math.max(agreements.length, ...parts.map((part) => part.count));
-      return { group: parts[0].group, count, agreements: byWorkers(agreements) };
+      return {
+        group: parts[0].group,
+        count: parts.reduce((most, { count }) => Math.max(most, count), agreements.length),
+        agreements: agreements
+          .sort((a, b) => b.workers - a.workers || (a.agreement < b.agreement ? -1 : 1))
+          .slice(0, maxAgreements),
+      };
     },
   );
 }
@@ -69,10 +67,4 @@ export function mergeAgreements(all: readonly AgreementsJson[]): AgreementsJson[
 /** The node groups whose workers disagree. */
 export function findDisagreements(all: readonly AgreementsJson[]): AgreementsJson[] {
   return all.filter(({ count }) => count > 1);
-}
-
-function byWorkers(agreements: AgreementsJson['agreements']): AgreementsJson['agreements'] {
-  return agreements
-    .toSorted((a, b) => b.workers - a.workers || (a.agreement < b.agreement ? -1 : 1))
-    .slice(0, maxAgreements);
 }

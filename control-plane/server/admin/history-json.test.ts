@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { MarkKind } from '../history/last-hour/marks.ts';
 import type { Outcomes } from '../record/outcomes.ts';
-import { mergeHistories, sumSeries, toHistoryJson, withOutcomes } from './history-json.ts';
+import { type HistorySpan, sumSeries, toHistory, withOutcomes } from './history-json.ts';
 
 const slotMs = 5_000;
 const nowMs = 1_000_000 * slotMs;
@@ -17,11 +17,12 @@ function slotsOf(count: number, agoSlots: number, decisions: number) {
   return { slots, marks: [] };
 }
 
+const historyOf = (known: Parameters<typeof toHistory>[0], span: HistorySpan = '15m') =>
+  toHistory(known, [], span, nowMs);
+
 test('the slots of several control planes are summed by time, up to the time that all have reported', (t) => {
-  const one = toHistoryJson(slotsOf(3, 1, 10), '15m', nowMs);
-  const other = toHistoryJson(slotsOf(3, 2, 5), '15m', nowMs);
-  const away = toHistoryJson(slotsOf(0, 0, 0), '15m', nowMs);
-  const { slots, until, slotSeconds } = mergeHistories(one, [other, away]);
+  const others = [slotsOf(3, 2, 5), slotsOf(0, 0, 0)].map((each) => historyOf(each));
+  const { slots, until, slotSeconds } = toHistory(slotsOf(3, 1, 10), others, '15m', nowMs);
   t.deepEqual([until, slotSeconds], [new Date(nowMs).toISOString(), 5]);
   t.deepEqual(
     slots.map(({ decisions, overLimit }) => [decisions, overLimit]),
@@ -34,17 +35,16 @@ test('the slots of several control planes are summed by time, up to the time tha
 });
 
 test('a control plane without reports for a long time does not hide the data of the others', (t) => {
-  const one = toHistoryJson(slotsOf(3, 1, 10), '15m', nowMs);
-  const other = toHistoryJson(slotsOf(3, 60, 5), '15m', nowMs);
-  t.is(mergeHistories(one, [other]).slots.length, 3 + 2);
+  const other = historyOf(slotsOf(3, 60, 5));
+  t.is(toHistory(slotsOf(3, 1, 10), [other], '15m', nowMs).slots.length, 3 + 2);
 });
 
 test('a quarter of an hour has slots of 5 seconds, an hour those of 20, and both the same rates', (t) => {
   const known = slotsOf(720, 2, 50);
-  const quarter = toHistoryJson(known, '15m', nowMs);
+  const quarter = historyOf(known);
   t.is(quarter.slots.length, 178);
   t.true(quarter.slots.every(({ decisions }) => decisions === 50));
-  const hour = toHistoryJson(known, '1h', nowMs);
+  const hour = historyOf(known, '1h');
   t.is(hour.slotSeconds, 20);
   t.is(hour.slots.length, 179);
   t.true(hour.slots.every(({ decisions }) => decisions === 200));
@@ -54,7 +54,7 @@ test('a quarter of an hour has slots of 5 seconds, an hour those of 20, and both
 test('a slot of 20 seconds that is only partly known is omitted', (t) => {
   const slots = slotsOf(12, 0, 50).slots.filter((_, index) => index !== 5);
   t.deepEqual(
-    toHistoryJson({ slots, marks: [] }, '1h', nowMs).slots.map(({ decisions }) => decisions),
+    historyOf({ slots, marks: [] }, '1h').slots.map(({ decisions }) => decisions),
     [200, 200],
   );
 });
@@ -66,7 +66,7 @@ test('an event of one revision that several control planes report is marked once
     revision,
     text: `${kind} ${agoMs}`,
   });
-  const one = [
+  const marks = [
     mark(600_000, 'rollout', 'a'),
     mark(400_000, 'taken_back', 'a'),
     mark(9_000, 'reset'),
@@ -76,12 +76,9 @@ test('an event of one revision that several control planes report is marked once
     mark(100_000, 'rollout', 'a'),
     mark(8_000, 'reset'),
   ];
-  const [own, theirs] = [one, other].map((marks) =>
-    toHistoryJson({ slots: [], marks }, '15m', nowMs),
-  );
-  if (own === undefined || theirs === undefined) throw new Error('there are two');
+  const theirs = historyOf({ slots: [], marks: other });
   t.deepEqual(
-    mergeHistories(own, [theirs]).marks.map(({ text }) => text),
+    toHistory({ slots: [], marks }, [theirs], '15m', nowMs).marks.map(({ text }) => text),
     ['rollout 600000', 'taken_back 400000', 'rollout 100000', 'reset 9000', 'reset 8000'],
   );
 });
@@ -93,8 +90,8 @@ test('only events within the span are marked', (t) => {
     revision: undefined,
     text: `${agoMs}`,
   }));
-  const textsOf = (span: '15m' | '1h') =>
-    toHistoryJson({ slots: [], marks }, span, nowMs).marks.map(({ text }) => text);
+  const textsOf = (span: HistorySpan) =>
+    historyOf({ slots: [], marks }, span).marks.map(({ text }) => text);
   t.deepEqual(textsOf('15m'), ['60000']);
   t.deepEqual(textsOf('1h'), ['1200000', '60000']);
 });

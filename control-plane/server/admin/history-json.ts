@@ -91,27 +91,35 @@ export type RuleSeriesJson = Type.Static<typeof ruleSeriesJson>;
 
 const counts = ['decisions', 'overLimit', 'errors'] as const satisfies (keyof TrafficCounts)[];
 
-/** The history of the span that ends at `nowMs`. */
-export function toHistoryJson(
-  { slots, marks }: { readonly slots: readonly TrafficSlot[]; readonly marks: readonly Mark[] },
+/** The history of the span that ends at `nowMs`, with the slots of other control planes, up to the time that all have
+ * reported: one that was asked a moment earlier has a slot less. */
+export function toHistory(
+  own: { readonly slots: readonly TrafficSlot[]; readonly marks: readonly Mark[] },
+  others: readonly HistoryJson[],
   span: HistorySpan,
   nowMs: number,
 ): HistoryJson {
   const { ms, slotMs: shownMs } = spans[span];
-  const byTime = Map.groupBy(slots, ({ atMs }) => Math.floor(atMs / shownMs) * shownMs);
-  const known = [...byTime].filter(
-    ([atMs, parts]) => atMs >= nowMs - ms && parts.length === shownMs / slotMs,
+  const byTime = Map.groupBy(own.slots, ({ atMs }) => Math.floor(atMs / shownMs) * shownMs);
+  const slots = [...byTime]
+    .filter(([atMs, parts]) => atMs >= nowMs - ms && parts.length === shownMs / slotMs)
+    .map(([atMs, parts]) => ({ at: toTime(atMs), ...roundFields(sumFields(parts, counts)) }));
+  const marks = own.marks
+    .filter(({ atMs }) => atMs >= nowMs - ms)
+    .map(({ atMs, kind, revision = null, text }) => ({ at: toTime(atMs), kind, revision, text }));
+  const all = [{ slots, marks }, ...others];
+  const ends = all.flatMap((each) => each.slots.at(-1) ?? []).map(({ at }) => Date.parse(at));
+  const endMs = Math.max(Math.min(...ends), Math.max(...ends) - shownMs);
+  const joined = joinBy(
+    all.flatMap((each) => each.slots).filter(({ at }) => Date.parse(at) <= endMs),
+    ({ at }) => at,
+    (same) => ({ at: same[0].at, ...sumFields(same, counts) }),
   );
   return {
     until: toTime(nowMs),
     slotSeconds: shownMs / 1000,
-    slots: known.map(([atMs, parts]) => ({
-      at: toTime(atMs),
-      ...roundFields(sumFields(parts, counts)),
-    })),
-    marks: marks
-      .filter(({ atMs }) => atMs >= nowMs - ms)
-      .map(({ atMs, kind, revision = null, text }) => ({ at: toTime(atMs), kind, revision, text })),
+    slots: joined.sort((a, b) => (a.at < b.at ? -1 : 1)),
+    marks: joinMarks(all.flatMap((each) => each.marks)),
   };
 }
 
@@ -142,36 +150,18 @@ function withReasons(marks: readonly Mark[], outcomes: Outcomes): readonly Mark[
 /** The end of a mark without a reason. */
 const bare = 'is taken back';
 
-/** Adds the slots of other control planes to `own`, up to the time that all of them have reported: one that was asked a
- * moment earlier has a slot less. */
-export function mergeHistories(own: HistoryJson, others: readonly HistoryJson[]): HistoryJson {
-  const all = [own, ...others].map(({ slots }) => slots).filter(({ length }) => length > 0);
-  const ends = all.map((slots) => Date.parse(slots.at(-1)?.at ?? ''));
-  const endMs = Math.max(Math.min(...ends), Math.max(...ends) - own.slotSeconds * 1000);
-  const slots = joinBy(
-    all.flat().filter(({ at }) => Date.parse(at) <= endMs),
-    ({ at }) => at,
-    (same) => ({ at: same[0].at, ...sumFields(same, counts) }),
-  );
-  return {
-    ...own,
-    slots: slots.sort((a, b) => (a.at < b.at ? -1 : 1)),
-    marks: mergeMarks([own, ...others].flatMap(({ marks }) => marks)),
-  };
-}
-
 /** Control planes follow each other: an outcome of a revision is marked at the time of the first one that reports it. */
-function mergeMarks(all: readonly MarkJson[]): MarkJson[] {
-  const merged: MarkJson[] = [];
+function joinMarks(all: readonly MarkJson[]): MarkJson[] {
+  const joined: MarkJson[] = [];
   for (const mark of all.toSorted((a, b) => (a.at < b.at ? -1 : 1))) {
     const isSame = ({ kind, revision, at, text }: MarkJson) =>
       kind === mark.kind &&
       revision === mark.revision &&
       (revision !== null || text === mark.text) &&
       Date.parse(mark.at) - Date.parse(at) <= followMs;
-    if (!merged.some(isSame)) merged.push(mark);
+    if (!joined.some(isSame)) joined.push(mark);
   }
-  return merged;
+  return joined;
 }
 
 /** The slots known to any of the control planes; one that was asked a moment later has other slots. */

@@ -3,7 +3,7 @@ import { type Clock, repeatAfter } from '../../../shared/clock.ts';
 import { toCountText } from '../../../shared/count-text.ts';
 import type { ExchangeAsk } from '../record/peers/exchange.ts';
 import type { PeerAnswer, PeerWorkers } from '../record/peers/peers.ts';
-import { findDisagreements, mergeAgreements } from './agreement-report.ts';
+import { findDisagreements, joinAgreements } from './agreement-report.ts';
 import { mergeFleets } from './fleet-json.ts';
 import { sumFields } from './joined.ts';
 import { isOfClocks, toNotices } from './notices.ts';
@@ -48,9 +48,7 @@ export function mergeStatus(
   ];
   const answers = planes.filter(({ isMissed }) => isMissed !== false);
   const judged = peers === undefined ? own : judgeAnswers(answers, { revision, minWorkers: 0 });
-  const agreements = mergeAgreements(
-    known.flatMap((each) => each.agreements ?? each.disagreements),
-  );
+  const agreements = joinAgreements(known.flatMap((each) => each.agreements ?? each.disagreements));
   const hasFleets = includesFleet || peers === undefined;
   const fleet = hasFleets ? mergeFleets(known.flatMap((each) => each.fleet ?? [])) : null;
   const traffic = mergeTraffic(known.map((status) => status.traffic));

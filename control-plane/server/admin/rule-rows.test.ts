@@ -1,7 +1,13 @@
 import test from 'ava';
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
-import { countingRules, findingRules, placedRules, type RowsQuestion, toRow } from './rule-rows.ts';
+import {
+  countingRules,
+  findingRules,
+  placingRules,
+  type RowsQuestion,
+  toRow,
+} from './rule-rows.ts';
 
 const { document } = parseRuleDocument(
   `domain: d
@@ -21,7 +27,7 @@ descriptors:
 const documents = document === undefined ? [] : [document];
 const all = { text: '', offset: 0, limit: 5_000 };
 const findIn = (given: typeof documents, asked: Partial<RowsQuestion> = {}) => {
-  const rules = placedRules(given).get('d') ?? [];
+  const rules = runAtOnce(placingRules(given)).get('d') ?? [];
   const { total, found } = runAtOnce(findingRules('d', rules, { ...all, ...asked }));
   return { total, rows: found.map(toRow) };
 };
@@ -55,7 +61,7 @@ test('a rule is found by its name, limit, mode, owner and file, in any letter ca
 test('a page of the matching rules is returned, with the number of all', (t) => {
   const { total, rows: some } = findIn(documents, { text: 'd.', offset: 1, limit: 1 });
   t.deepEqual([total, some.map(({ rule }) => rule)], [3, ['d.plan_free.user']]);
-  t.is(runAtOnce(countingRules(placedRules(documents).get('d') ?? [])), 3);
+  t.is(runAtOnce(countingRules(runAtOnce(placingRules(documents)).get('d') ?? [])), 3);
 });
 
 test('limits read as operators write them', (t) => {
@@ -84,7 +90,7 @@ test('limits read as operators write them', (t) => {
 });
 
 test('the same documents are processed once', (t) => {
-  t.is(placedRules(documents), placedRules(documents));
+  t.is(runAtOnce(placingRules(documents)), runAtOnce(placingRules(documents)));
 });
 
 test('domains are in numeric order', (t) => {
@@ -92,5 +98,5 @@ test('domains are in numeric order', (t) => {
     const parsed = parseRuleDocument(`domain: ${name}\ndescriptors:\n  - key: k\n`, `${name}.yaml`);
     return parsed.document ?? [];
   });
-  t.deepEqual([...placedRules(named).keys()], ['b', 'd-2', 'd-10']);
+  t.deepEqual([...runAtOnce(placingRules(named)).keys()], ['b', 'd-2', 'd-10']);
 });

@@ -1,6 +1,5 @@
 // The rules of a domain as rows, parents before their children. Pure.
 import Type from 'typebox';
-import { runAtOnce } from '../../../shared/in-slices.ts';
 import { MadeOnce } from '../../../shared/made-once.ts';
 import { groupByDomain } from '../../../shared/rules/file-order.ts';
 import { describeShape, windowSecondsOf } from '../../../shared/rules/limit-shape.ts';
@@ -48,12 +47,7 @@ const placedByDocuments = new MadeOnce<readonly RuleDocument[], Placed>();
 /** Sorts `d2` before `d10`. */
 const names = new Intl.Collator('en', { numeric: true });
 
-/** Like `locateRules`, with domains in the order of their names; the same documents are processed once. */
-export function placedRules(documents: readonly RuleDocument[]): Placed {
-  return runAtOnce(placingRules(documents));
-}
-
-/** The same, in steps. */
+/** Like `locateRules`, with domains in the order of their names; the same documents are processed once. In steps. */
 export function placingRules(documents: readonly RuleDocument[]): Generator<void, Placed> {
   return placedByDocuments.of(documents, () => placing(documents));
 }

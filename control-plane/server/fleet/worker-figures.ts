@@ -16,8 +16,6 @@ export interface WorkerFigures {
   readonly decisionsPerSecond: number;
   readonly overLimitPerSecond: number;
   readonly errorsPerSecond: number;
-  readonly nearLimitPerSecond: number;
-  readonly noMatchPerSecond: number;
   readonly withoutStorePerSecond: number;
   /** Decisions per duration bucket between the last two reports: one bucket per bound, and one for longer durations. */
   readonly durations: readonly number[];
@@ -111,8 +109,6 @@ export function toFigures(
     decisionsPerSecond: rate('decisions'),
     overLimitPerSecond: rate('overLimit'),
     errorsPerSecond: rate('errors'),
-    nearLimitPerSecond: rate('nearLimitHits'),
-    noMatchPerSecond: rate('noMatch'),
     withoutStorePerSecond: rate('withoutStore'),
     durations,
     storeDurations,

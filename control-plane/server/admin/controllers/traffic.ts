@@ -7,10 +7,9 @@ import {
   historyJson,
   historySpan,
   joinSlots,
-  mergeHistories,
   ruleSeriesJson,
   sumSeries,
-  toHistoryJson,
+  toHistory,
   withOutcomes,
 } from '../history-json.ts';
 import { askingPeer } from '../peer-json.ts';
@@ -30,8 +29,7 @@ export class Default extends AdminController {
     const { fleet, marks, clock } = this.api;
     const { outcomes } = this.api.rollout.memory();
     const known = { slots: fleet.history(), marks: withOutcomes(marks.read(), outcomes) };
-    const own = toHistoryJson(known, span, clock.wallMs());
-    return mergeHistories(own, values);
+    return toHistory(known, values, span, clock.wallMs());
   }
 
   static readonly GET_rules = op({
