@@ -46,6 +46,8 @@ export interface OpSpec {
   /** The method's own error statuses, with a schema if the body has more than the usual members of a problem. Used in
    * descriptions. */
   readonly failures?: Readonly<Record<number, Type.TSchema | StandardObject | undefined>>;
+  /** Request headers that the method reads. Used in descriptions. */
+  readonly headers?: Type.TObject;
   /** Other kinds of body, by media type. Used in descriptions. */
   readonly otherBodies?: Readonly<Record<string, Type.TSchema>>;
   /** Descriptions that apply when fewer positional parameters are passed, by their number. */
@@ -166,7 +168,7 @@ function describeAll(schemas: NonNullable<OpSpec['failures']>): Record<number, o
 /** The compiler accepts unknown names, and with a misspelt name a guard would never run. */
 const specNames: readonly (keyof OpSpec)[] = [
   ...(['path', 'rest', 'query', 'body', 'raw', 'stream', 'aliases', 'returns', 'filter'] as const),
-  ...(['produces', 'failures', 'otherBodies', 'shorter', 'guard', 'public'] as const),
+  ...(['produces', 'failures', 'headers', 'otherBodies', 'shorter', 'guard', 'public'] as const),
   ...(['etag', 'limits', 'summary', 'description'] as const),
 ];
 

@@ -4,6 +4,7 @@
 // then the connection is closed.
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { type Duplex, pipeline, Readable } from 'node:stream';
 import { toErrorResponse } from '../answer/problem.ts';
 import { HttpError, NotImplemented } from '../errors.ts';
@@ -58,7 +59,9 @@ export function endUnread(request: IncomingMessage, response: ServerResponse): v
     request.on('removeListener', (event) => {
       if (event === 'readable') setImmediate(() => request.resume());
     });
-    const { socket } = request;
+    // Null if the client has left.
+    const socket: Socket | null = request.socket;
+    if (socket === null) return;
     let bytes = socket.bytesRead;
     let left = graces;
     // A process that was busy for longer has bytes to read, so it reads before it judges.

@@ -121,6 +121,7 @@ class Operations {
         .map(({ name, optional, schema }) => this.#toParameter(name, 'query', schema, !optional)),
       ...this.#toParameters(fields.query),
       ...this.#toParameters(takesBody ? undefined : taken),
+      ...this.#toParameters(spec.headers as Plain | undefined, 'header'),
     ];
     const kinds = route.xml ? [...this.#bodyKinds, 'xml' as const] : this.#bodyKinds;
     const parsed = takesBody ? this.#toParsedBody(taken, whole, spec, kinds) : undefined;
@@ -159,11 +160,11 @@ class Operations {
     };
   }
 
-  #toParameters(object: Plain | undefined): readonly Json[] {
+  #toParameters(object: Plain | undefined, place: 'query' | 'header' = 'query'): readonly Json[] {
     if (object === undefined) return [];
     const required = requiredOf(object);
     return fieldsOf(object).map(([name, schema]) =>
-      this.#toParameter(name, 'query', schema, required.includes(name)),
+      this.#toParameter(name, place, schema, required.includes(name)),
     );
   }
 
