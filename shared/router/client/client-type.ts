@@ -95,7 +95,12 @@ type DeclaredCall<Declared, Name> =
 /** A class with CONNECT is a WebSocket, whose messages are JSON. */
 type Outcome<Name, Returned, Spec = unknown> = Name extends 'CONNECT'
   ? WebSocket
-  : Promise<Answer<Arriving<Awaited<Returned>, Spec>, Spec>>;
+  : Promise<Answer<Arriving<Awaited<Returned>, Spec>, FailuresOf<Spec>>>;
+
+/** Not the whole declaration, which a compiler would print in its errors. */
+type FailuresOf<Spec> = Spec extends { failures: infer Failures }
+  ? { failures: Failures }
+  : unknown;
 
 /** Names of classes that are not private. A private class whose subclasses can declare otherwise has the type
  * `boolean`, and these subclasses have `false`. */
