@@ -165,7 +165,8 @@ test('nothing outside of the folder is served, however it is asked for', async (
 
 test('guards hold for files, other methods are 405 with Allow, and TRACE is refused', async (t) => {
   t.is((await get('/guarded/index.html')).status, 401);
-  t.is((await get('/guarded/index.html', { authorization: 'Bearer right' })).status, 200);
+  const { status, headers } = await get('/guarded/index.html', { authorization: 'Bearer right' });
+  t.deepEqual([status, headers['cache-control']], [200, 'private, max-age=0']);
   const posted = await get('/assets/index.html', {}, 'POST');
   t.deepEqual([posted.status, posted.headers['allow']], [405, 'GET, HEAD, OPTIONS']);
   const asked = await get('/assets/index.html', {}, 'OPTIONS');

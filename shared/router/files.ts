@@ -75,6 +75,9 @@ export async function sendFile(
   if (found.type !== 'file') throw toHttpError(found.statusCode, headers['Content-Range']);
   response.status = found.statusCode;
   if (!response.headers.has('content-type')) response.mediaType ??= type;
+  // A cache that callers share keeps nothing that one of them was allowed to see.
+  const isOfOne = ['authorization', 'cookie'].some((name) => request.headers.has(name));
+  if (isOfOne) headers['Cache-Control'] = 'private, max-age=0';
   for (const [name, value] of Object.entries(headers)) {
     if (!response.headers.has(name)) response.headers.set(name, value);
   }
