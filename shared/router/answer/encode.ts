@@ -121,20 +121,17 @@ export function isOfGone(error: unknown, request: LazyRequest): boolean {
   return error instanceof Error && error.name === 'AbortError' && request.signal.aborted;
 }
 
-/** Only an answer to HEAD, and 304, have a length without a body. */
+/** Only an answer to HEAD, and 304, have a length without a body (RFC 9110, section 8.6). */
 function toBodiless(
   status: number,
   setHeaders: Headers | undefined,
   { id, method }: LazyRequest,
 ): ResponseLike {
-  const length = setHeaders?.get('content-length') ?? '0';
-  if (method !== 'HEAD' && status !== 304) refuseOtherLength(length, '0');
-  const own = hasNoLength.has(status) || method === 'HEAD' ? [] : ['content-length', '0'];
+  const isEmpty = method !== 'HEAD' && status !== 304;
+  if (isEmpty) refuseOtherLength(setHeaders?.get('content-length') ?? '0', '0');
+  const own = isEmpty ? ['content-length', '0'] : [];
   return { status, headers: toHeaderList(own, setHeaders, id), body: undefined };
 }
-
-/** RFC 9110 section 8.6. */
-const hasNoLength: ReadonlySet<number> = new Set([204, 304]);
 
 /** Throws if it is not a media type, and for a charset other than UTF-8, in which texts are sent. */
 function checkedType(mediaType: string, body: Encoded['body']): string {

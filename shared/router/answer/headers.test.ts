@@ -136,6 +136,11 @@ test('an id that a method sets is sent; what the server sets, and what cannot be
     this.response.headers.set('x-request-id', 'mine');
     return 1;
   });
+  const twice = await answerOf(function () {
+    for (const length of ['3', '3']) this.response.headers.append('content-length', length);
+    return new Blob(['tea']).stream();
+  });
+  t.regex(twice.report, /the header "content-length" cannot be sent: it is set already/);
   t.is(own.headers.get('x-request-id'), 'mine');
   for (const [name, value] of [
     ['transfer-encoding', 'chunked'],

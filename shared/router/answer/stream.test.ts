@@ -8,6 +8,7 @@ import { createGzip } from 'node:zlib';
 import test from 'ava';
 import { eventually } from '../../../test/support/eventually.ts';
 import { createApp } from '../app.ts';
+import { compress } from '../around/compress.ts';
 import { Controller } from '../controller.ts';
 import { defineFolder } from '../folder.ts';
 import type { RoutedAnswer as Answer, ErrorReport, RoutedRequest } from '../index.ts';
@@ -60,7 +61,7 @@ function source({ fails = false }: { readonly fails?: boolean } = {}): Readable 
     read() {
       chunks += 1;
       if (fails && chunks === 3) this.destroy(new Error('the disk is gone'));
-      else this.push(Buffer.alloc(64 * 1024, chunks));
+      else this.push(crypto.getRandomValues(Buffer.alloc(64 * 1024)));
     },
   });
 }
@@ -69,6 +70,12 @@ const replacements: Readonly<Record<string, (answer: Answer) => unknown>> = {
   'left as it is': () => {},
   'piped into another stream': (answer) => {
     answer.body = Readable.from(answer.body as AsyncIterable<Uint8Array>).pipe(createGzip());
+  },
+  compressed: async (answer) => {
+    answer.headers.set('content-type', 'text/plain');
+    const request = { headers: new Headers({ 'accept-encoding': 'gzip' }) };
+    await compress()(async () => answer, request as RoutedRequest);
+    if (answer.headers.get('content-encoding') !== 'gzip') throw new Error('not compressed');
   },
   'read by a generator': (answer) => {
     const chunks = answer.body as AsyncIterable<Uint8Array>;
@@ -114,6 +121,19 @@ for (const [name, replace] of Object.entries(replacements)) {
     );
   });
 }
+
+test('what is piped into a stream is destroyed with it when the reader leaves', async (t) => {
+  const piped = source();
+  await withServer(
+    () => piped.pipe(createGzip()),
+    () => {},
+    async (get) => {
+      (await get()).destroy();
+      await eventually('it is destroyed', () => piped.destroyed);
+      t.pass();
+    },
+  );
+});
 
 test('a stream that is not sent is destroyed: replaced by a text, of a status without a body, or where the hook throws', async (t) => {
   for (const [expected, after] of [

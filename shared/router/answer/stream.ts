@@ -6,7 +6,9 @@ import { setTimeout as setTimeoutPromise } from 'node:timers/promises';
 import { isWhole, type ResponseLike } from '../request/request.ts';
 
 interface NodeStream extends AsyncIterable<unknown> {
+  readonly destroyed?: boolean;
   on(event: 'error', listener: (error: unknown) => void): unknown;
+  on(event: 'unpipe', listener: (source: NodeStream) => void): unknown;
   destroy(): unknown;
 }
 
@@ -64,6 +66,8 @@ function ofIterator(stream: AsyncIterable<unknown>): Source<unknown> {
   stream.on('error', (error) => {
     failure = { error };
   });
+  // A `pipe` into a stream does not end with it.
+  stream.on('unpipe', (source) => stream.destroyed && source.destroy());
   refuseSpent(stream);
   return {
     async next() {

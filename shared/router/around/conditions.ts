@@ -70,29 +70,26 @@ function evaluate(
   const unmodifiedSince = toTime(request.get('if-unmodified-since'));
   const modifiedAt = toTime(current?.get('last-modified'));
   if (match !== null) {
-    if (!names(match, current, isSameStrongly)) return 'failed';
+    if (!names(match, current, true)) return 'failed';
   } else if (modifiedAt > unmodifiedSince) return 'failed';
   const noneMatch = request.get('if-none-match');
   if (noneMatch !== null) {
-    if (!names(noneMatch, current, isSameWeakly)) return 'proceed';
+    if (!names(noneMatch, current, false)) return 'proceed';
     return kind === 'read' ? 'unchanged' : 'failed';
   }
   const modifiedSince = toTime(request.get('if-modified-since'));
   return kind === 'read' && modifiedAt <= modifiedSince ? 'unchanged' : 'proceed';
 }
 
-function names(
-  list: string,
-  current: Headers | undefined,
-  isSame: (given: string, current: string) => boolean,
-): boolean {
+/** A strong comparison, of exact bytes, fails for a weak tag. */
+function names(list: string, current: Headers | undefined, isStrong: boolean): boolean {
   if (current === undefined) return false;
   if (list.trim() === '*') return true;
-  const etag = current.get('etag');
-  return (
-    etag !== null &&
-    tagsOf(list).some((tag) => isSame(tag, etag) || isSame(withoutCoding(tag), etag))
-  );
+  const etag = current.get('etag') ?? 'W/';
+  if (isStrong && etag.startsWith('W/')) return false;
+  const toOpaque = (tag: string) => (isStrong ? tag : tag.replace(/^W\//, ''));
+  const tags = tagsOf(list).flatMap((tag) => [tag, withoutCoding(tag)]);
+  return tags.some((tag) => toOpaque(tag) === toOpaque(etag));
 }
 
 function tagsOf(list: string | null): readonly string[] {
@@ -107,14 +104,6 @@ export function withCoding(tag: string, coding: string): string {
 
 function withoutCoding(tag: string): string {
   return tag.replace(/-(?:br|gzip)"$/, '"');
-}
-
-function isSameStrongly(given: string, current: string): boolean {
-  return given === current && !given.startsWith('W/');
-}
-
-function isSameWeakly(given: string, current: string): boolean {
-  return given.replace(/^W\//, '') === current.replace(/^W\//, '');
 }
 
 /** The forms of RFC 9110, section 5.6.7. The last one names no time zone, and is UTC too. */

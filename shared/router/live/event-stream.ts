@@ -119,6 +119,7 @@ export class EventStream extends Readable {
   /** The next event; undefined at the end. */
   async #next(): Promise<string | undefined> {
     const { done, value } = await this.#values.next();
+    if (value instanceof Error) throw value;
     return done === true ? undefined : toText(value);
   }
 

@@ -78,6 +78,7 @@ class Rooms extends Controller {
   }
   async MESSAGE({ text }: Fields<typeof Rooms.MESSAGE>) {
     if (text === 'defect') throw new Error('secret');
+    if (text === 'late') return new HttpError(409, { detail: 'not now' });
     if (text === 'flood') for (let at = 0; at < 100; at += 1) this.socket.send('x'.repeat(100_000));
     await Promise.resolve();
     this.#count += 1;
@@ -273,6 +274,10 @@ test('what is no event is not sent to a reader of events', async (t) => {
     async *PUT() {
       yield 1n;
     }
+    static readonly DELETE = op({ produces: 'text/event-stream' });
+    async *DELETE() {
+      yield new HttpError(409);
+    }
   }
   const { send, reports } = await createTestClient({ '': { News } });
   t.is((await send('GET', '/news')).status, 500);
@@ -280,6 +285,7 @@ test('what is no event is not sent to a reader of events', async (t) => {
   t.is((await send('POST', '/news')).status, 204);
   t.is((await send('PATCH', '/news')).text, 'data:1\n\n', 'events already');
   t.is((await send('PUT', '/news')).status, 500);
+  t.is((await send('DELETE', '/news')).status, 409);
   t.regex(String(reports[1]?.error), /serialize a BigInt/);
 });
 
@@ -355,14 +361,13 @@ onNode(
   async (t, { port, prefix }) => {
     const { socket, read } = connect(port, `${prefix}/rooms/a`);
     await read();
-    for (const text of ['{"text":5,"more":1}', '{', '{"__proto__":1}', '{"text":"fine"}']) {
-      socket.send(text);
+    for (const text of ['5,"more":1', '', '1,"__proto__":1', '"late"', '"fine"']) {
+      socket.send(`{"text":${text}}`);
     }
     t.like(await read(), {
       error: { status: 400, errors: [{ name: 'more', reason: 'is unknown' }] },
     });
-    t.like(await read(), { error: { status: 400 } });
-    t.like(await read(), { error: { status: 400 } });
+    for (const status of [400, 400, 409]) t.like(await read(), { error: { status } });
     t.like(await read(), { text: 'fine' });
   },
 );

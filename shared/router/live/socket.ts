@@ -223,6 +223,7 @@ class Session implements Socket, SessionLike {
     for (let data = this.#messages.shift(); data !== undefined; data = this.#messages.shift()) {
       try {
         const answer = await this.#callMessage(data);
+        if (answer instanceof Error) throw answer;
         if (answer !== undefined) this.send(answer);
       } catch (error) {
         if (error instanceof Stop) this.send(error.value ?? null);

@@ -57,6 +57,7 @@ export class ListedHeaders implements Headers {
 
   append(name: string, value: string): void {
     const known = toName(name);
+    if (forms.has(known) && this.has(known)) throw unsendable(known, 'it is set already');
     this.#list = [...this.#list, known, toSendable(known, value)];
   }
 
