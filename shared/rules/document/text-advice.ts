@@ -3,9 +3,14 @@ import { isIP } from 'node:net';
 import { toExcerpt } from '../../text-excerpt.ts';
 import { findOddCharacter, withoutOddCharacters } from '../problem/odd-character.ts';
 import type { ProblemRule } from '../problem/problem-rule.ts';
-import { describeForeignComment, findForeignComment } from '../yaml/foreign-syntax.ts';
+import {
+  describeForeignComment,
+  findForeignComment,
+  findPlaceholder,
+  renderHint,
+} from '../yaml/foreign-syntax.ts';
 import type { MapReader } from '../yaml/map-reader.ts';
-import { findPlaceholder, renderHint } from '../yaml/template.ts';
+
 import { describeItems, findOddShape, toItems } from './value-shape.ts';
 
 const outerSpace = /^[ \t\r\n]|[ \t\r\n]$/;

@@ -1,5 +1,6 @@
 // Finds syntax of other languages or remains of other programs: comments with `//`, marks of a merge conflict, keys
-// with `=`.
+// with `=`, and placeholders that a template engine should have replaced: `{{ .Values.limit }}`, `{% if x %}`,
+// `${LIMIT}`.
 import { toExcerpt } from '../../text-excerpt.ts';
 
 const commentSign = /(?:^|\s)(\/\/|\/\*)(?=\s)/;
@@ -40,4 +41,21 @@ export function describeForeignLine(line: string): string | undefined {
   return /^ *[A-Za-z_]{1,60} *\{ *$/.test(line)
     ? "write ':' after the key, and what it holds below, without braces"
     : undefined;
+}
+
+const placeholder = /\{\{[^{}\n]{1,80}\}\}|\{%[^{}\n]{1,80}%\}|\$\{\w{1,80}\}/;
+/** The beginning of a line up to a placeholder outside of quotes and comments. */
+const beforePlaceholder = /^[^'"#\n\r\u2028\u2029]*?(?=\{\{|\{%|\$\{)/m;
+
+export const renderHint = 'render the template first, and give what it makes';
+
+/** The first placeholder in a text. */
+export function findPlaceholder(text: string): string | undefined {
+  return placeholder.exec(text)?.[0];
+}
+
+/** The offset of the first placeholder outside of quotes, where it is hardly ever valid YAML. */
+export function findBarePlaceholder(yaml: string): number | undefined {
+  const before = beforePlaceholder.exec(yaml);
+  return before === null ? undefined : before.index + before[0].length;
 }

@@ -6,8 +6,7 @@ import { toExcerpt } from '../../text-excerpt.ts';
 import { describeRepairedWord, withoutOddCharacters } from '../problem/odd-character.ts';
 import type { ProblemRule } from '../problem/problem-rule.ts';
 import type { Reporter } from '../problem/reporter.ts';
-import { describeForeignComment } from './foreign-syntax.ts';
-import { findPlaceholder, renderHint } from './template.ts';
+import { describeForeignComment, findPlaceholder, renderHint } from './foreign-syntax.ts';
 import { type TreeMap, type TreeNode, toNoun } from './yaml-node.ts';
 
 /** A value with its path. */

@@ -13,7 +13,7 @@ import {
 } from 'yaml';
 import { toExcerpt } from '../../text-excerpt.ts';
 import { createTextReporter, type Reporter } from '../problem/reporter.ts';
-import { findBarePlaceholder, findPlaceholder, renderHint } from './template.ts';
+import { findBarePlaceholder, findPlaceholder, renderHint } from './foreign-syntax.ts';
 import type { TreeEntry, TreeList, TreeMap, TreeNode } from './yaml-node.ts';
 import { toNoun } from './yaml-node.ts';
 import { readOrdinaryYaml } from './yaml-ordinary.ts';
