@@ -53,7 +53,7 @@ export class Batch {
   /** The operations of the round in flight. */
   #sent: readonly Operation[] = [];
   /** The last planned operation of each counter that later hits may join, by `mapKey`. */
-  readonly #joinable = new Map<string, Operation>();
+  readonly #joinable = new Map<string, Increment | LimiterCall>();
   /** The readings of the first round, by `mapKey`; undefined when none is needed, or after it. */
   #reads: Map<string, Read | LimiterCall> | undefined;
 
@@ -97,15 +97,22 @@ export class Batch {
   }
 
   /** The operation that counts a hit: one that is planned already, or a new one. */
-  #findOperation(hit: Hit, count: number): Operation {
-    const { mapKey, limiter, refund } = hit;
-    const isAlone = limiter === undefined && (refund || count > maxSummedHits);
-    const planned = isAlone ? undefined : this.#joinable.get(mapKey);
-    if (planned?.accepts(hit, count)) return planned;
-    const operation = toOperation(this.#deps, hit);
+  #findOperation({ key, mapKey, limiter, refund }: Hit, count: number): Operation {
+    let operation: Operation;
+    if (limiter === undefined && (refund || count > maxSummedHits)) {
+      operation = refund ? new Refund(this.#deps, key) : new Increment(this.#deps, key);
+      this.#joinable.delete(mapKey);
+    } else {
+      const planned = this.#joinable.get(mapKey);
+      if (planned?.accepts(limiter !== undefined, count)) return planned;
+      const joinable =
+        limiter === undefined
+          ? new Increment(this.#deps, key)
+          : new LimiterCall(this.#deps, key, limiter.window);
+      this.#joinable.set(mapKey, joinable);
+      operation = joinable;
+    }
     this.#planned.push(operation);
-    if (isAlone) this.#joinable.delete(mapKey);
-    else this.#joinable.set(mapKey, operation);
     return operation;
   }
 
@@ -160,11 +167,6 @@ export class Batch {
       else this.#settling.fail(open, failure);
     }
   }
-}
-
-function toOperation(deps: OperationDeps, { key, limiter, refund }: Hit): Operation {
-  if (limiter !== undefined) return new LimiterCall(deps, key, limiter.window);
-  return refund ? new Refund(deps, key) : new Increment(deps, key);
 }
 
 /** Counts a planned hit on the counter that was read. */

@@ -154,11 +154,8 @@ export class ClusterStore implements CounterStore {
   #startWithoutWaiting(): Promise<void> {
     return new Promise((resolve) => {
       const { failureMode, timeoutMs } = this.#options.pool;
-      const cancel = this.#clock.after(toPatienceMs(failureMode, timeoutMs), resolve);
-      void this.#refresh().then(() => {
-        cancel();
-        resolve();
-      });
+      this.#clock.after(toPatienceMs(failureMode, timeoutMs), resolve);
+      void this.#refresh().then(resolve);
     });
   }
 

@@ -76,11 +76,6 @@ export abstract class Operation {
     this.key = key;
   }
 
-  /** Whether a later hit may be counted with those that it has. */
-  accepts(_hit: Hit, _hits: number): boolean {
-    return false;
-  }
-
   add(hit: Hit, hits: number, open: OpenRequest): void {
     const counted = { hit, hits, open };
     // Usually there is one, and a push to an empty array reserves room for many.
@@ -167,8 +162,9 @@ export class Increment extends Operation {
   /** Whether the counter may live for ever, unless an EXPIRE is sent once more. */
   lacksExpire = false;
 
-  override accepts({ limiter }: Hit, hits: number): boolean {
-    return limiter === undefined && this.#sum + hits < sumBound;
+  /** Whether a later hit may be counted with those that it has. */
+  accepts(isLimited: boolean, hits: number): boolean {
+    return !isLimited && this.#sum + hits < sumBound;
   }
 
   override add(hit: Hit, hits: number, open: OpenRequest): void {
@@ -284,8 +280,9 @@ export class LimiterCall extends Operation {
     this.#window = window;
   }
 
-  override accepts({ limiter }: Hit): boolean {
-    return limiter !== undefined;
+  /** Whether a later hit may be counted with those that it has. */
+  accepts(isLimited: boolean): boolean {
+    return isLimited;
   }
 
   override add(hit: Hit, hits: number, open: OpenRequest): void {
