@@ -94,9 +94,6 @@ export interface WholeBody {
 
 export interface StandardFields {
   readonly in: 'query' | 'body';
-  readonly names: readonly string[];
-  /** Whether it declares further fields; undefined if it does not say so. */
-  readonly takesOthers: boolean | undefined;
   readonly schema: StandardObject;
 }
 
@@ -143,10 +140,7 @@ export function op<const Spec extends OpSpec>(given: Spec, method?: AnyMethod): 
     const schema = unfold(own ? toJsonSchema(own, 'input') : closed(declared as Plain));
     if (isOfFields(schema)) {
       fields[where] = schema;
-      const { properties = {}, additionalProperties: others } = schema;
-      const takesOthers = others === undefined ? undefined : others !== false;
-      const names = Object.keys(Object(properties));
-      if (own !== undefined) standard.push({ in: where, names, takesOthers, schema: own });
+      if (own !== undefined) standard.push({ in: where, schema: own });
     } else if (where === 'body') {
       whole = { schema, standard: own, isBehind: !isOfObjects(schema, noScope) };
     } else {

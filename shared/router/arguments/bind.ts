@@ -54,7 +54,10 @@ export function compileBinder(
     }),
   };
   const { keywords, known, others } = toKeywords(declared, bounded, compiler);
-  const standard = declared?.standard ?? [];
+  const standard = (declared?.standard ?? []).map((one) => {
+    const { properties, additionalProperties } = declared?.fields[one.in] ?? {};
+    return { ...one, names: Object.keys(Object(properties)), additionalProperties };
+  });
   const takesUnparsed = declared?.spec.raw === true || declared?.spec.stream === true;
   // A position that cannot be passed by keyword must be present, with all before it.
   const minParts =
@@ -182,9 +185,10 @@ export function compileBinder(
   function applyStandard(fields: Keywords, { body }: Given, problems: FieldProblem[]): unknown {
     const wrong = new Set(problems.map(({ name }) => fieldOf(name)));
     let all: unknown = fields;
-    for (const { in: where, names, takesOthers, schema } of standard) {
+    for (const { in: where, names, additionalProperties, schema } of standard) {
       const isOther = (name: string) =>
-        !known.has(name) && (takesOthers ?? (where === 'body' && Object.hasOwn(body, name)));
+        !known.has(name) &&
+        (additionalProperties ?? (where === 'body' && Object.hasOwn(body, name))) !== false;
       const own = Object.entries(fields).filter(([name]) => names.includes(name) || isOther(name));
       const result = validate(schema, Object.fromEntries(own));
       if ('value' in result) {

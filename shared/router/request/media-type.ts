@@ -87,25 +87,12 @@ export function readWeights(header: string): readonly (readonly [name: string, w
   });
 }
 
+const types =
+  'text/css text/csv text/html application/json application/pdf application/xml application/yaml application/zip image/gif image/jpeg image/png image/webp';
 const byExtension: ReadonlyMap<string, string> = new Map([
-  ['css', 'text/css'],
-  ['csv', 'text/csv'],
-  ['gif', 'image/gif'],
-  ['html', 'text/html'],
-  ['jpeg', 'image/jpeg'],
-  ['jpg', 'image/jpeg'],
-  ['js', 'text/javascript'],
-  ['json', 'application/json'],
-  ['md', 'text/markdown'],
-  ['pdf', 'application/pdf'],
-  ['png', 'image/png'],
-  ['svg', 'image/svg+xml'],
-  ['txt', 'text/plain'],
-  ['webp', 'image/webp'],
-  ['xml', 'application/xml'],
-  ['yaml', 'application/yaml'],
-  ['yml', 'application/yaml'],
-  ['zip', 'application/zip'],
+  ...types.split(' ').map((type) => [type.replace(/.*\//, ''), type] as const),
+  ...Object.entries({ js: 'text/javascript', md: 'text/markdown', txt: 'text/plain' }),
+  ...Object.entries({ jpg: 'image/jpeg', svg: 'image/svg+xml', yml: 'application/yaml' }),
 ]);
 
 /** The media type of a file name or a bare extension; undefined if unknown. */

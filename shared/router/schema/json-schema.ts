@@ -159,14 +159,10 @@ const ofFields: ReadonlySet<string> = new Set([
   ...['$id', '$defs', '$schema', 'unevaluatedProperties'],
 ]);
 
-export function keywordsBesideFields(schema: Plain): readonly string[] {
-  return Object.keys(schema).filter((keyword) => !ofFields.has(keyword));
-}
-
 /** Whether an object consists only of its fields, each of which is then an argument. */
 export function isOfFields(schema: Plain): boolean {
   if (schema['type'] !== 'object' || !isPlain(schema['properties'])) return false;
   // A reference to the object itself has no meaning inside a field.
   if (JSON.stringify(schema).includes('"$ref":"#"')) return false;
-  return keywordsBesideFields(schema).length === 0;
+  return Object.keys(schema).every((keyword) => ofFields.has(keyword));
 }

@@ -184,7 +184,7 @@ export class Items extends Controller {
 `,
   });
   t.deepEqual(await whyNotStartFrom(place('')), [
-    `${place('below/index.ts')}: below:Items.Inner.POST: query must be a plain object schema; remove minProperties`,
+    `${place('below/index.ts')}: below:Items.Inner.POST: query must be one object of its fields alone, as Type.Object({ ... })`,
     `${place('below/index.ts')}: below:Items.GTE is no handler; did you mean GET?`,
     `${place('below/index.ts')}: below:Notes.GET is declared by op() and does not exist`,
   ]);
