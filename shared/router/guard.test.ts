@@ -254,6 +254,11 @@ test('each guard along the way can refuse alone', async (t) => {
   }
 });
 
+class Guarded extends Controller {
+  static override readonly guard: Guard = bearer(() => true);
+  GET() {}
+}
+
 test("open() lifts the application's guard from its own class, not from subclasses and nested classes", async (t) => {
   class Health extends Controller {
     static override readonly guard = open();
@@ -266,13 +271,17 @@ test("open() lifts the application's guard from its own class, not from subclass
       GET() {}
     };
   }
+  class Below extends Guarded {
+    static override readonly guard = open();
+  }
   const options = { guard: bearer(() => true), requireGuards: true };
-  const client = await createTestClient({ '': { Health, Derived, Outer } }, options);
+  const client = await createTestClient({ '': { Health, Derived, Outer, Below } }, options);
   const status = async (path: string) => (await client.send('GET', path)).status;
   t.is(await status('/health'), 204);
   t.is(await status('/outer'), 204);
   t.is(await status('/derived'), 401);
   t.is(await status('/outer/inner'), 401);
+  t.is(await status('/below'), 401, 'the guard of a base class stays');
 });
 
 test('a subclass with a guard keeps it for a method that its base class declares public', async (t) => {

@@ -203,10 +203,7 @@ function buildRoute(
   const levels = [...folders.map((folder) => folder.limits), spec?.limits];
   const limits: Limits = Object.assign({ ...options.limits }, ...levels);
   try {
-    const common = [
-      ...toGuards(options.guard, 'the application'),
-      ...folders.flatMap((folder) => folder.guard ?? []),
-    ];
+    const common = [...toGuards(options.guard), ...folders.flatMap((folder) => folder.guard ?? [])];
     const { guards, isForgotten } = findGuards({ controller, method, within, common });
     const asked = verb === 'CONNECT' ? [ownSockets(owner.cors), ...guards] : guards;
     const isTagged = spec?.etag === true && (verb === 'GET' || verb === 'HEAD');

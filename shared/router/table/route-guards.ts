@@ -22,40 +22,28 @@ export interface Guarded {
 }
 
 interface Level {
-  /** The class or the method that declares the guards. */
-  readonly owner: string;
   readonly guards: readonly Guard[];
   /** `public: true` on a method removes the authentication of the levels above it, but not of subclasses. */
   readonly isLifted: boolean;
 }
 
-/** Throws if a guard is invalid, and if `open()` contradicts the guard of a class. */
+/** Throws if a guard is invalid. */
 export function findGuards({ controller, method, within, common }: Guarded): RouteGuards {
   const chain = chainOf(controller);
   const declaring = chain.findLastIndex((link) => Object.hasOwn(link, method));
   const nearest = declaring < 0 ? undefined : opOf(chain[declaring], method);
   const isPublic = nearest?.spec.public === true;
-  const levels = [
-    ...within.flatMap(chainOf).map((link) => toLevel(link, isPublic)),
-    ...chain.map((link, at) => toLevel(link, isPublic && at <= declaring)),
-    ...chain.map((link, at) => toMethodLevel(link, method, isPublic && at < declaring)),
+  const saysOpen = [...ofClass(controller), ...ofMethod(controller, method)].some(isOpen);
+  const levels: readonly Level[] = [
+    { guards: common, isLifted: isPublic || saysOpen },
+    ...within.flatMap(chainOf).map((link) => ({ guards: ofClass(link), isLifted: isPublic })),
+    ...chain.map((link, at) => ({ guards: ofClass(link), isLifted: isPublic && at <= declaring })),
+    ...chain.map((link, at) => ({
+      guards: ofMethod(link, method),
+      isLifted: isPublic && at < declaring,
+    })),
   ];
-  const ownGuards = [
-    ...toLevel(controller, false).guards,
-    ...toMethodLevel(controller, method, false).guards,
-  ];
-  const saysOpen = ownGuards.some(isOpen);
-  const asking = levels.find(({ guards, isLifted }) => !isLifted && guards.some(authenticates));
-  if (saysOpen && asking !== undefined) {
-    throw new TypeError(
-      `open() contradicts the guard of ${asking.owner}, which it does not remove`,
-    );
-  }
-  const all = [
-    { owner: 'the application', guards: common, isLifted: isPublic || saysOpen },
-    ...levels,
-  ];
-  const guards = all.flatMap((level) =>
+  const guards = levels.flatMap((level) =>
     level.guards.filter((guard) => !isOpen(guard) && !(level.isLifted && authenticates(guard))),
   );
   return {
@@ -68,9 +56,9 @@ export function authenticates(guard: Guard): boolean {
   return guard.authenticates;
 }
 
-export function toGuards(guard: unknown, owner: string): readonly Guard[] {
+export function toGuards(guard: unknown): readonly Guard[] {
   if (areGuards(guard)) return [guard ?? []].flat();
-  throw new TypeError(`the guard of ${owner} is not made by bearer(), basic() or the like`);
+  throw new TypeError('a guard is not made by bearer(), basic() or the like');
 }
 
 /** The class chain from the base to the class itself, without Controller. */
@@ -84,24 +72,17 @@ function chainOf(value: object): readonly object[] {
   return chain;
 }
 
-function toLevel(link: object, isLifted: boolean): Level {
-  const owner = nameOf(link);
-  const guard: unknown = Object.hasOwn(link, 'guard') ? Reflect.get(link, 'guard') : undefined;
-  return { owner, guards: toGuards(guard, owner), isLifted };
+function ofClass(link: object): readonly Guard[] {
+  return toGuards(Object.hasOwn(link, 'guard') ? Reflect.get(link, 'guard') : undefined);
 }
 
 /** A declaration replaces that of a base class, but not its guard. */
-function toMethodLevel(link: object, method: string, isLifted: boolean): Level {
-  const owner = `${nameOf(link)}.${method}`;
-  return { owner, guards: toGuards(opOf(link, method)?.spec.guard, owner), isLifted };
+function ofMethod(link: object, method: string): readonly Guard[] {
+  return toGuards(opOf(link, method)?.spec.guard);
 }
 
 function opOf(link: object | undefined, method: string): Op | undefined {
   if (link === undefined || !Object.hasOwn(link, method)) return undefined;
   const declared: unknown = Reflect.get(link, method);
   return isOp(declared) ? declared : undefined;
-}
-
-function nameOf(link: object): string {
-  return 'name' in link && typeof link.name === 'string' ? link.name : 'a class';
 }

@@ -102,12 +102,8 @@ function shorten(name: string): string {
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
 
-const nameStart =
-  'A-Z_a-z\\xc0-\\xd6\\xd8-\\xf6\\xf8-\\u02ff\\u0370-\\u037d\\u037f-\\u1fff\\u200c\\u200d\\u2070-\\u218f' +
-  '\\u2c00-\\u2fef\\u3001-\\ud7ff\\uf900-\\ufdcf\\ufdf0-\\ufffd\\u{10000}-\\u{effff}';
-const nameMore = '.0-9\\xb7\\u0300-\\u036f\\u203f\\u2040-';
 /** Excludes the colon, which would make a prefix; names that begin with xml are reserved. */
-const plainName = new RegExp(`^(?![xX][mM][lL])[${nameStart}][${nameStart}${nameMore}]*$`, 'u');
+const plainName = /^(?![xX][mM][lL])[[\p{L}_]--[ªµº]][[\p{L}\p{M}\p{Nd}._·\-]--[ªµº]]*$/v;
 /** XML cannot express any other character, not even as a character reference. */
 const sayable = /^[\t\n\r\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]*$/u;
 
