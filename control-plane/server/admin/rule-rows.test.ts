@@ -9,6 +9,8 @@ import {
   toRow,
 } from './rule-rows.ts';
 
+const placedRules = (given: Parameters<typeof placingRules>[0]) => runAtOnce(placingRules(given));
+
 const { document } = parseRuleDocument(
   `domain: d
 descriptors:
@@ -27,7 +29,7 @@ descriptors:
 const documents = document === undefined ? [] : [document];
 const all = { text: '', offset: 0, limit: 5_000 };
 const findIn = (given: typeof documents, asked: Partial<RowsQuestion> = {}) => {
-  const rules = runAtOnce(placingRules(given)).get('d') ?? [];
+  const rules = placedRules(given).get('d') ?? [];
   const { total, found } = runAtOnce(findingRules('d', rules, { ...all, ...asked }));
   return { total, rows: found.map(toRow) };
 };
@@ -61,7 +63,7 @@ test('a rule is found by its name, limit, mode, owner and file, in any letter ca
 test('a page of the matching rules is returned, with the number of all', (t) => {
   const { total, rows: some } = findIn(documents, { text: 'd.', offset: 1, limit: 1 });
   t.deepEqual([total, some.map(({ rule }) => rule)], [3, ['d.plan_free.user']]);
-  t.is(runAtOnce(countingRules(runAtOnce(placingRules(documents)).get('d') ?? [])), 3);
+  t.is(runAtOnce(countingRules(placedRules(documents).get('d') ?? [])), 3);
 });
 
 test('limits read as operators write them', (t) => {
@@ -90,7 +92,7 @@ test('limits read as operators write them', (t) => {
 });
 
 test('the same documents are processed once', (t) => {
-  t.is(runAtOnce(placingRules(documents)), runAtOnce(placingRules(documents)));
+  t.is(placedRules(documents), placedRules(documents));
 });
 
 test('domains are in numeric order', (t) => {
@@ -98,5 +100,5 @@ test('domains are in numeric order', (t) => {
     const parsed = parseRuleDocument(`domain: ${name}\ndescriptors:\n  - key: k\n`, `${name}.yaml`);
     return parsed.document ?? [];
   });
-  t.deepEqual([...runAtOnce(placingRules(named)).keys()], ['b', 'd-2', 'd-10']);
+  t.deepEqual([...placedRules(named).keys()], ['b', 'd-2', 'd-10']);
 });
