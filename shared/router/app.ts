@@ -13,6 +13,7 @@ import { createFetch, type Fetch } from './mounts/fetch.ts';
 import { createListener, type Listener, type Upgrade } from './mounts/node-http.ts';
 import { loadUpgrade } from './mounts/upgrade.ts';
 import { refuseUnknownNames } from './near-names.ts';
+import type { ServedMethod } from './op.ts';
 import { toOpenApi } from './openapi/openapi.ts';
 import { createBodyReader } from './request/body.ts';
 import { createForwarding } from './request/forwarded.ts';
@@ -20,7 +21,7 @@ import type { JsonParser } from './request/json.ts';
 import { type BodyKind, bodyKinds } from './request/media-type.ts';
 import type { Around, Dispatch } from './request/request.ts';
 import { choosePrefixes, type ModuleTree, readModuleTree } from './table/module-tree.ts';
-import { listRoutes, type ServedMethod } from './table/route-list.ts';
+import { listRoutes } from './table/route-list.ts';
 import { buildTable } from './table/table.ts';
 
 export interface AppOptions {

@@ -3,7 +3,7 @@
 import type Type from 'typebox';
 import type { Controller } from './controller.ts';
 import type { Guard } from './guard.ts';
-import { type MethodLimits, methodLimits, refuseWrongLimits } from './limits.ts';
+import { type Limits, type MethodLimits, methodLimits, refuseWrongLimits } from './limits.ts';
 import type { MaybePromise } from './maybe-promise.ts';
 import { refuseUnknownNames } from './near-names.ts';
 import { type PathPart, type PositionSchema, toPathPart } from './path-part.ts';
@@ -102,6 +102,22 @@ type AnyMethod = (...args: never) => unknown;
 /** A declaration together with its method. */
 export interface OpMethod<Spec extends OpSpec, Returned> extends Op<Spec> {
   readonly method: (...args: never) => Returned;
+}
+
+/** A method as operators and servers see it, without the internals of the table. */
+export interface ServedMethod {
+  /** The path without positional parameters, except folders that represent one: `/`, `/ops/drain`,
+   * `/notes/[id]/comments`. */
+  readonly path: string;
+  /** Names of the positional parameters, consistent across the methods of a class. */
+  readonly parameters: readonly string[];
+  readonly route: {
+    readonly verb: string;
+    /** `<module>:<Class>.<method>`, human-readable. */
+    readonly name: string;
+    readonly op: Op | undefined;
+    readonly limits: Limits;
+  };
 }
 
 /** `static GET = op({ path: [optional(ID)], query: Type.Object({ limit: Type.Integer() }) })` declares the method of

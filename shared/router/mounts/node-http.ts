@@ -11,9 +11,9 @@ import { type Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { cancelStream } from '../answer/stream.ts';
 import { settle } from '../maybe-promise.ts';
+import type { ServedMethod } from '../op.ts';
 import { ListedHeaders } from '../request/listed-headers.ts';
 import { type Dispatch, isWhole, type RequestLike, type ResponseLike } from '../request/request.ts';
-import type { ServedMethod } from '../table/route-list.ts';
 import { answerUnreadable, endUnread, trackAnswer, writeRaw } from './connection.ts';
 
 export type Listener = RequestListener;

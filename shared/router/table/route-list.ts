@@ -1,23 +1,6 @@
 // All routes of a table as a list, for operators and for descriptions.
-import type { Limits } from '../limits.ts';
-import type { Op } from '../op.ts';
+import type { ServedMethod } from '../op.ts';
 import type { ClassNode, ModuleNode, Route } from './nodes.ts';
-
-/** A method as operators and servers see it, without the internals of the table. */
-export interface ServedMethod {
-  /** The path without positional parameters, except folders that represent one: `/`, `/ops/drain`,
-   * `/notes/[id]/comments`. */
-  readonly path: string;
-  /** Names of the positional parameters, consistent across the methods of a class. */
-  readonly parameters: readonly string[];
-  readonly route: {
-    readonly verb: string;
-    /** `<module>:<Class>.<method>`, human-readable. */
-    readonly name: string;
-    readonly op: Op | undefined;
-    readonly limits: Limits;
-  };
-}
 
 export interface RouteEntry extends ServedMethod {
   readonly route: Route;
