@@ -61,7 +61,7 @@ async function main() {
   }
 }
 
-/** Describes what node_modules lacks; undefined if nothing. Development packages that nobody needs are accepted. */
+/** Describes what node_modules lacks; undefined if nothing. Development packages that are not needed are accepted. */
 function missing() {
   const wanted = lockedPackages(join(root, 'package-lock.json'));
   if (wanted === undefined) throw new Error('package-lock.json is missing or is not JSON');
