@@ -2,7 +2,7 @@
 // it, and receives the answer to each, including refusals and errors (behaviour: folders).
 import { fromResponse } from '../answer/encode.ts';
 import { cancelStream, ReplaceableStream, toBody } from '../answer/stream.ts';
-import type { MaybePromise } from '../maybe-promise.ts';
+import { type MaybePromise, settle, then, toNative } from '../maybe-promise.ts';
 import { ListedHeaders } from '../request/listed-headers.ts';
 import {
   type Around,
@@ -37,57 +37,68 @@ export interface Innermost<Place> {
 
 /** Calls the arounds. Ends answers that no around returned, and the request if an answer was not waited for. Rejects if
  * the answer cannot be sent. */
-export async function surround<Place extends Surrounded>(
+export function surround<Place extends Surrounded>(
   place: Place,
   innermost: Innermost<Place>,
-): Promise<ResponseLike> {
+): MaybePromise<ResponseLike> {
   const { arounds, request } = place;
   const made: SurroundedAnswer[] = [];
   let unanswered = 0;
   let isOver = false;
 
+  /** Never fails. */
+  function run(at: number): MaybePromise<SurroundedAnswer> {
+    unanswered += 1;
+    if (at < arounds.length) return settle(at, callAround, readReturned, refuse);
+    return settle(place, innermost.call, keepResponse, refuse);
+  }
+
+  function callAround(at: number): MaybePromise<unknown> {
+    let isCalled = false;
+    const next = () => {
+      if (isCalled) throw new TypeError('an around calls next() once');
+      isCalled = true;
+      return Promise.resolve(run(at + 1));
+    };
+    return toNative<unknown>(arounds[at]?.(next, request));
+  }
+
+  function readReturned(_at: number, returned: unknown): SurroundedAnswer {
+    if (returned instanceof SurroundedAnswer && made.includes(returned)) {
+      unanswered -= 1;
+      return returned;
+    }
+    if (!(returned instanceof Response)) {
+      throw new TypeError('an around returns the answer of next(), or a Response');
+    }
+    return keep(SurroundedAnswer.from(returned, request.id, made.at(-1)));
+  }
+
+  function refuse(_about: unknown, thrown: unknown): MaybePromise<SurroundedAnswer> {
+    return then(place, innermost.toResponse(place, thrown), (_place, { response, error }) =>
+      keep(new SurroundedAnswer(response, error)),
+    );
+  }
+
+  function keepResponse(_place: Place, response: ResponseLike): SurroundedAnswer {
+    return keep(new SurroundedAnswer(response));
+  }
+
   function keep(answer: SurroundedAnswer): SurroundedAnswer {
     if (isOver) answer.end();
     else made.push(answer);
+    unanswered -= 1;
     return answer;
   }
 
-  /** Never rejects. */
-  async function run(at: number): Promise<SurroundedAnswer> {
-    unanswered += 1;
-    try {
-      const around = arounds[at];
-      if (at === arounds.length) {
-        const answered = innermost.call(place);
-        return keep(new SurroundedAnswer(answered instanceof Promise ? await answered : answered));
-      }
-      let isCalled = false;
-      const next = () => {
-        if (isCalled) throw new TypeError('an around calls next() once');
-        isCalled = true;
-        return run(at + 1);
-      };
-      const returned: unknown = await around?.(next, request);
-      if (returned instanceof SurroundedAnswer && made.includes(returned)) return returned;
-      if (returned instanceof Response) {
-        return keep(SurroundedAnswer.from(returned, request.id, made.at(-1)));
-      }
-      throw new TypeError('an around returns the answer of next(), or a Response');
-    } catch (thrown) {
-      const { response, error } = await innermost.toResponse(place, thrown);
-      return keep(new SurroundedAnswer(response, error));
-    } finally {
-      unanswered -= 1;
-    }
-  }
-
-  const result = await run(0);
-  isOver = true;
-  if (unanswered > 0) request.end();
-  for (const answer of made) if (answer !== result) answer.end();
-  const { error, status } = result;
-  if (error !== undefined) innermost.report(place, error, status);
-  return result.toResponse();
+  return then(place, run(0), (_place, result) => {
+    isOver = true;
+    if (unanswered > 0) request.end();
+    for (const answer of made) if (answer !== result) answer.end();
+    const { error, status } = result;
+    if (error !== undefined) innermost.report(place, error, status);
+    return result.toResponse();
+  });
 }
 
 /** Headers that a new body makes wrong. */
