@@ -77,9 +77,6 @@ interface Call extends Place {
   readonly route: Route;
 }
 
-/** A request before its path is resolved. */
-type Arrival = Pick<Place, 'given' | 'request'>;
-
 export function createDispatch(deps: DispatchDeps): Dispatch {
   const { table, limits, stringReturn, strictNames, missingVerb } = deps;
   const { reportError, describe, live } = deps;
@@ -96,12 +93,8 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     isServer: false,
   };
 
-  function answer(arrival: Arrival): MaybePromise<ResponseLike> {
-    const place = findPlace(arrival);
-    return place.arounds.length === 0 ? answerPlace(place) : surround(place, innermost);
-  }
-
-  function findPlace({ given, request }: Arrival): Place {
+  function findPlace(given: RequestLike): Place {
+    const request = new LazyRequest(given, ids);
     try {
       const { parts, query, isServer } = parseTarget(given.target, limits);
       request.setParts(parts);
@@ -262,23 +255,25 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       }
     },
     report,
+    finish,
+    fail,
   };
 
-  function fail(arrival: Arrival, error: unknown): MaybePromise<ResponseLike> {
-    const response = toErrorResponse(error, arrival.request.id);
-    report(arrival, error, response.status);
-    return finish(arrival, response);
+  function fail(place: Place, error: unknown): MaybePromise<ResponseLike> {
+    const response = toErrorResponse(error, place.request.id);
+    report(place, error, response.status);
+    return finish(place, response);
   }
 
   /** Logs failures that are ours. */
-  function report({ request }: Arrival, error: unknown, status: number): void {
+  function report({ request }: Place, error: unknown, status: number): void {
     const isExpected = error instanceof NotImplemented || error instanceof TooManyConnections;
     const isOurs = status >= 500 || (error instanceof Error && error.cause !== undefined);
     if (isOurs && !isExpected) reportError({ request, status, error });
   }
 
   /** Removes the body for HEAD, and reports a stream that fails. */
-  function finish({ given, request }: Arrival, response: ResponseLike): ResponseLike {
+  function finish({ given, request }: Place, response: ResponseLike): ResponseLike {
     const { status, headers, body } = checkStatus(response);
     if (given.method === 'HEAD' || withoutBody.has(status)) return leaveBody(response);
     if (isWhole(body)) return response;
@@ -288,7 +283,9 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   }
 
   return function dispatch(given) {
-    return settle({ given, request: new LazyRequest(given, ids) }, answer, finish, fail);
+    const place = findPlace(given);
+    if (place.arounds.length > 0) return surround(place, innermost);
+    return settle(place, answerPlace, finish, fail);
   };
 }
 

@@ -33,10 +33,12 @@ export interface Innermost<Place> {
   }>;
   /** Called with the error of the answer that is sent. */
   report(place: Place, error: unknown, status: number): void;
+  finish(place: Place, response: ResponseLike): MaybePromise<ResponseLike>;
+  /** Answers an error of `finish`, or that of an answer which cannot be sent. */
+  fail(place: Place, error: unknown): MaybePromise<ResponseLike>;
 }
 
-/** Calls the arounds. Ends answers that no around returned, and the request if an answer was not waited for. Rejects if
- * the answer cannot be sent. */
+/** Calls the arounds. Ends answers that no around returned, and the request if an answer was not waited for. */
 export function surround<Place extends Surrounded>(
   place: Place,
   innermost: Innermost<Place>,
@@ -91,14 +93,16 @@ export function surround<Place extends Surrounded>(
     return answer;
   }
 
-  return then(place, run(0), (_place, result) => {
+  function close(_at: number, result: SurroundedAnswer): MaybePromise<ResponseLike> {
     isOver = true;
     if (unanswered > 0) request.end();
     for (const answer of made) if (answer !== result) answer.end();
     const { error, status } = result;
     if (error !== undefined) innermost.report(place, error, status);
-    return result.toResponse();
-  });
+    return innermost.finish(place, result.toResponse());
+  }
+
+  return settle(0, run, close, (_at, error) => innermost.fail(place, error));
 }
 
 /** Headers that a new body makes wrong. */
