@@ -114,59 +114,39 @@ test('a library decides on fields that its schema does not name, and what it mak
   const anyJson: z.ZodType = z.lazy(() =>
     z.union([z.string(), z.array(anyJson), z.record(z.string(), anyJson)]),
   );
+  const loose = toStandardJsonSchema(v.looseObject({ a: v.number() }));
+  const least = v.check(({ a }: { a: number }) => a > 5, 'too small');
+  const checked = toStandardJsonSchema(v.pipe(v.object({ a: v.number() }), least));
+  const limited = z.object({ a }).catchall(a.refine((one) => one < 5));
   class Loose extends Controller {
-    static readonly POST = op(
-      { body: toStandardJsonSchema(v.looseObject({ a: v.number() })) },
-      (fields) => fields,
-    );
+    static readonly POST = op({ body: loose }, (fields) => fields);
     static readonly PUT = op({ body: z.object({ a }) }, (fields) => fields);
-    static readonly PATCH = op(
-      { body: z.object({ a }).catchall(a.refine((one) => one < 5)) },
-      (fields) => fields,
-    );
+    static readonly PATCH = op({ body: limited }, (fields) => fields);
     static readonly DELETE = op({ body: z.object({ anyJson }) }, (fields) => fields);
   }
+  const renamed = z.object({ a }).transform((one) => ({ b: one.a }));
+  const cut = z.array(a).transform(([first]) => ({ first }));
+  const listed = z.object({ a }).transform((one) => [one.a]);
   class Made extends Controller {
-    static readonly POST = op(
-      { body: z.object({ a }).transform((one) => ({ b: one.a })) },
-      (fields) => [fields.b, Object.keys(fields)],
-    );
-    static readonly PUT = op(
-      { body: z.array(a).transform(([first]) => ({ first })) },
-      (_fields, { first }) => first,
-    );
-    static readonly PATCH = op(
-      { body: z.object({ a }).transform((one) => [one.a]) },
-      ([first]) => first,
-    );
-    static readonly DELETE = op(
-      {
-        body: toStandardJsonSchema(
-          v.pipe(
-            v.object({ a: v.number() }),
-            v.check((one) => one.a > 5, 'too small'),
-          ),
-        ),
-      },
-      (fields) => fields,
-    );
+    static readonly POST = op({ body: renamed }, ({ b, ...none }) => [b, none]);
+    static readonly PUT = op({ body: cut }, (_fields, { first }) => first);
+    static readonly PATCH = op({ body: listed }, ([first]) => first);
+    static readonly DELETE = op({ body: checked }, (fields) => fields);
   }
   const { send } = await createTestClient({ '': { Loose, Made } });
   for (const [method, path, body, expected] of [
     ['POST', '/loose', { a: 1, b: 'x' }, { a: 1, b: 'x' }],
     ['PUT', '/loose', { a: 1, b: 'x' }, { a: 1 }],
+    ['PUT', '/loose?b=1', { a: 1 }, { status: 400 }],
     ['PATCH', '/loose', { a: 1, b: 4 }, { a: 1, b: 4 }],
     ['PATCH', '/loose', { a: 1, b: 5 }, { status: 400, errors: [{ in: 'body', name: 'b' }] }],
     ['DELETE', '/loose', { anyJson: { b: ['x'] } }, { anyJson: { b: ['x'] } }],
     ['DELETE', '/loose', { anyJson: [null] }, { status: 400 }],
-    ['POST', '/made', { a: 1 }, [1, ['b']]],
+    ['POST', '/made', { a: 1 }, [1, {}]],
     ['PUT', '/made', [7], 7],
     ['PATCH', '/made', { a: 7 }, 7],
     ['DELETE', '/made', { a: 5 }, { status: 400, errors: [{ reason: 'too small' }] }],
   ] as const) {
-    const { json } = await send(method, path, { body });
-    if (typeof expected === 'object') t.like(json, expected);
-    else t.is(json, expected);
+    t.like({ json: (await send(method, path, { body })).json }, { json: expected });
   }
-  t.is((await send('PUT', '/loose?b=1', { body: { a: 1 } })).status, 400);
 });

@@ -37,11 +37,5 @@ test('names that a client has sent are found in any case, and repeated ones are 
   const headers = new ListedHeaders(['Accept', 'a', 'ACCEPT', 'b', 'X-One', '1']);
   t.is(headers.get('accept'), 'a, b');
   t.is(new ListedHeaders(['Cookie', 'a=1', 'cookie', 'b=2']).get('cookie'), 'a=1; b=2');
-  t.deepEqual(
-    [...headers],
-    [
-      ['accept', 'a, b'],
-      ['x-one', '1'],
-    ],
-  );
+  t.deepEqual([...headers].flat(), ['accept', 'a, b', 'x-one', '1']);
 });

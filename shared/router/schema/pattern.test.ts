@@ -11,20 +11,9 @@ testLines(
 );
 
 test('the patterns that zod makes by itself are accepted', (t) => {
-  const made = [
-    z.email(),
-    z.uuid(),
-    z.iso.datetime(),
-    z.iso.date(),
-    z.hostname(),
-    z.ipv4(),
-    z.ipv6(),
-    z.base64(),
-    z.cidrv4(),
-    z.e164(),
-    z.nanoid(),
-    z.jwt(),
-  ];
+  const iso = [z.iso.datetime(), z.iso.date()];
+  const ofNets = [z.hostname(), z.ipv4(), z.ipv6(), z.cidrv4(), z.email(), z.e164()];
+  const made = [...iso, ...ofNets, z.uuid(), z.base64(), z.nanoid(), z.jwt()];
   for (const schema of made) {
     const { pattern } = toJsonSchema(schema as never, 'input') as { pattern?: string };
     if (pattern !== undefined) t.is(whyExponential(pattern), undefined, pattern);
