@@ -353,12 +353,14 @@ function storeFound(request: RoutedRequest, found: unknown): void {
   Object.assign(request.state, found);
 }
 
-/** Does not wait for the end of a stream: a silent generator ends at its next value. A 204 has no length (RFC 9110,
- * section 8.6). */
+const ofBody = ['content-type', 'content-length'];
+
+/** Does not wait for the end of a stream: a silent generator ends at its next value. Only an answer to HEAD has headers
+ * of a body that is not sent; a 204 can have none (RFC 9110, section 8.6). */
 function leaveBody({ status, headers, body }: ResponseLike): ResponseLike {
   cancelStream(body);
   const listed = new ListedHeaders(headers);
-  if (status === 204) listed.delete('content-length');
+  if (withoutBody.has(status)) for (const name of ofBody) listed.delete(name);
   return { status, headers: listed.list, body: undefined };
 }
 

@@ -181,16 +181,18 @@ export function watchStream(
  * `pipe` would end the process because of it; when the replacement ends, fails or loses its reader, this one is ended
  * too. */
 export class ReplaceableStream implements AsyncIterable<Uint8Array> {
+  readonly #chunks: Chunks;
   readonly #iterator: AsyncIterator<Uint8Array>;
   #failure: { readonly error: unknown } | undefined;
-  isRead = false;
+  #isRead = false;
 
   constructor(chunks: Chunks) {
+    this.#chunks = chunks;
     this.#iterator = chunks[Symbol.asyncIterator]();
   }
 
   [Symbol.asyncIterator](): AsyncIterator<Uint8Array> {
-    this.isRead = true;
+    this.#isRead = true;
     return {
       next: async () => {
         try {
@@ -210,6 +212,13 @@ export class ReplaceableStream implements AsyncIterable<Uint8Array> {
   /** Ends the stream, whether or not it was read. */
   end(): void {
     void this.#iterator.return?.();
+  }
+
+  /** The stream as it is sent. Throws if it was read. */
+  unread(): Chunks {
+    if (!this.#isRead) return this.#chunks;
+    this.end();
+    throw new TypeError('an around has read the stream of an answer, and put nothing in its place');
   }
 
   /** Throws the failure that was hidden from its reader. */

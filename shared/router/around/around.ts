@@ -11,7 +11,6 @@ import {
   type RoutedAnswer,
   type RoutedRequest,
   type SessionLike,
-  withoutBody,
 } from '../request/request.ts';
 
 /** A request, and what surrounds it; the first around is outermost. */
@@ -115,9 +114,7 @@ export class SurroundedAnswer implements RoutedAnswer {
   readonly headers: ListedHeaders;
   readonly error: unknown;
   readonly #session: SessionLike | undefined;
-  #body: ResponseLike['body'];
-  /** The body as arounds may read it, if it is a stream. */
-  #shown: ReplaceableStream | undefined;
+  #body: string | Uint8Array | ReplaceableStream | undefined;
   /** The length header that fits the body. */
   #length: string | null;
 
@@ -126,8 +123,7 @@ export class SurroundedAnswer implements RoutedAnswer {
     this.headers = new ListedHeaders(headers);
     this.error = error;
     this.#session = session;
-    this.#body = body;
-    this.#shown = isWhole(body) ? undefined : new ReplaceableStream(body);
+    this.#body = isWhole(body) ? body : new ReplaceableStream(body);
     this.#length = this.headers.get('content-length');
   }
 
@@ -138,43 +134,33 @@ export class SurroundedAnswer implements RoutedAnswer {
     replaced: SurroundedAnswer | undefined,
   ): SurroundedAnswer {
     const whole = fromResponse(response, undefined, requestId);
-    const { body } = whole;
-    const stream = replaced === undefined ? undefined : replaced.#takeStream();
-    const isReader = stream !== undefined && !isWhole(body);
-    if (!isReader) stream?.end();
-    const sent = isReader ? { ...whole, body: stream.replacedBy(body) } : whole;
-    const answer = new SurroundedAnswer(sent, replaced?.error);
+    const answer = new SurroundedAnswer(whole, replaced?.error);
+    const stream = replaced?.body;
+    if (replaced !== undefined && stream instanceof ReplaceableStream) {
+      replaced.#body = undefined;
+      if (isWhole(whole.body)) stream.end();
+      else answer.#body = new ReplaceableStream(stream.replacedBy(whole.body));
+    }
     // With the headers of the replaced answer, `new Response(page, answer)`, it would have that answer's length.
     answer.#length = null;
     return answer;
   }
 
-  /** Removes the stream from this answer and returns it. */
-  #takeStream(): ReplaceableStream | undefined {
-    const stream = this.#shown;
-    if (stream === undefined) return undefined;
-    this.#body = undefined;
-    this.#shown = undefined;
-    return stream;
-  }
-
   get body(): ResponseLike['body'] {
-    return this.#shown ?? (this.#body as string | Uint8Array | undefined);
+    return this.#body;
   }
 
   /** Throws if the body cannot be sent, and rethrows the error of a stream that failed while it was read. */
   set body(body: unknown) {
     if (body === this.body) return;
-    const replaced = this.#shown;
+    const replaced = this.#body instanceof ReplaceableStream ? this.#body : undefined;
     if (body === undefined || typeof body === 'string' || body instanceof Uint8Array) {
       replaced?.throwFailure();
       replaced?.end();
       this.#body = body;
-      this.#shown = undefined;
     } else if (typeof body === 'object' && body !== null && Symbol.asyncIterator in body) {
       const stream = body as AsyncIterable<Uint8Array>;
-      this.#body = replaced?.replacedBy(stream) ?? toBody(stream);
-      this.#shown = new ReplaceableStream(this.#body);
+      this.#body = new ReplaceableStream(replaced?.replacedBy(stream) ?? toBody(stream));
     } else {
       throw new TypeError('the body of an answer is a text, bytes, a stream or undefined');
     }
@@ -189,17 +175,7 @@ export class SurroundedAnswer implements RoutedAnswer {
     const { status, headers } = this;
     const session = status === 101 ? this.#session : undefined;
     if (session === undefined) this.#session?.abandon();
-    if (this.#shown?.isRead) {
-      this.end();
-      throw new TypeError(
-        'an around has read the stream of an answer, and put nothing in its place',
-      );
-    }
-    if (withoutBody.has(status)) {
-      this.body = undefined;
-      headers.delete('content-type');
-    }
-    const body = this.#body;
+    const body = this.#body instanceof ReplaceableStream ? this.#body.unread() : this.#body;
     if (this.#length === null || headers.get('content-length') !== this.#length) {
       if (body === undefined || !isWhole(body)) headers.delete('content-length');
       else headers.set('content-length', String(Buffer.byteLength(body)));
