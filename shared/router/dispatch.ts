@@ -36,7 +36,6 @@ import { noKeywords, parseTarget, parseUrlencoded } from './request/target.ts';
 import type { ClassNode, ModuleNode, Route } from './table/nodes.ts';
 import { answerServer, answerWithoutRoute, resolvePath } from './table/nodes.ts';
 import { knownMethods } from './table/verb.ts';
-import { limitTime } from './time-limit.ts';
 
 export interface DispatchDeps {
   readonly table: ModuleNode;
@@ -371,4 +370,21 @@ function checkStatus(response: ResponseLike): ResponseLike {
   if (Number.isInteger(status) && status >= 200 && status <= 599) return response;
   endUnsent(response);
   throw new RangeError(`${status} is no status of an answer`);
+}
+
+/** The time limit of a method (behaviour: time-of-a-method). When the limit has passed, the request's signal is aborted, and the promise rejects with 503. */
+function limitTime<Value>(
+  value: MaybePromise<Value>,
+  timeMs: number,
+  request: LazyRequest,
+  onLate?: (value: Value) => void,
+): MaybePromise<Value> {
+  if (timeMs === Number.POSITIVE_INFINITY || !(value instanceof Promise)) return value;
+  const over = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    over.reject(new HttpError(503, { cause: new Error(`no answer within ${timeMs} ms`) }));
+    value.then(onLate, () => {});
+    request.end();
+  }, timeMs);
+  return Promise.race([value, over.promise]).finally(() => clearTimeout(timer));
 }

@@ -52,13 +52,13 @@ export function optional<Schema extends PositionSchema>(
 export function toPathPart<Schema extends Type.TSchema, Optional extends boolean>(
   entry: Schema | PathPart<Schema, Optional>,
 ): PathPart<Schema, Optional | false> {
-  return isPathPart(entry)
-    ? entry
-    : { kind: 'path-part', name: undefined, schema: entry, optional: false, byKeyword: false };
-}
-
-function isPathPart<Schema extends Type.TSchema, Optional extends boolean>(
-  entry: Schema | PathPart<Schema, Optional>,
-): entry is PathPart<Schema, Optional> {
-  return typeof entry === 'object' && 'kind' in entry && entry.kind === 'path-part';
+  return 'kind' in entry && entry.kind === 'path-part'
+    ? (entry as PathPart<Schema, Optional>)
+    : {
+        kind: 'path-part',
+        name: undefined,
+        schema: entry as Schema,
+        optional: false,
+        byKeyword: false,
+      };
 }

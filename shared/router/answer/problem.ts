@@ -5,14 +5,8 @@ import { BadRequest, HttpError, NotImplemented, TooManyConnections } from '../er
 import { toHeaderList, toListedHeaders } from '../request/listed-headers.ts';
 import type { ResponseLike } from '../request/request.ts';
 
-/** Statuses that RFC 9110 has renamed. */
-const renamed: Readonly<Record<number, string>> = {
-  413: 'Content Too Large',
-  422: 'Unprocessable Content',
-};
-
 export function statusTitle(status: number): string {
-  return renamed[status] ?? STATUS_CODES[status] ?? `Status ${status}`;
+  return STATUS_CODES[status] ?? `Status ${status}`;
 }
 
 /** The shape of the problem document. */

@@ -77,14 +77,10 @@ function parameterNames(routes: readonly Route[], path: string): readonly string
   const length = Math.max(0, ...routes.map(({ op }) => (op?.path.length ?? 0) + 1));
   for (let index = 0; index < length; index += 1) {
     const parts = routes.flatMap(({ op }) => op?.path[index] ?? []);
-    const given = parts.map(({ name, schema }) => name ?? titleOf(schema)).find(Boolean);
+    const given = parts.map(({ name }) => name).find(Boolean);
     const isRest = parts.length === 0;
     const name = given ?? folders[index] ?? (isRest ? 'rest' : `arg${index + 1}`);
     names.push(names.includes(name) ? `${name}${index + 1}` : name);
   }
   return names;
-}
-
-function titleOf(schema: object): string | undefined {
-  return 'title' in schema && typeof schema.title === 'string' ? schema.title : undefined;
 }

@@ -22,8 +22,6 @@ export interface TableOptions extends ClassOptions {
   readonly warn: (text: string) => void;
 }
 
-const maxNamed = 10;
-
 type ReportOf = (file: string | undefined) => Report;
 
 /** Throws a StartError with all mistakes. */
@@ -95,13 +93,12 @@ function buildModules(tree: ModuleTree, options: TableOptions, reportOf: ReportO
 function reportNone(trees: readonly ModuleTree[], warn: TableOptions['warn']): void {
   const found = trees.flatMap((tree) =>
     [...tree].map(([name, exports]) => {
-      const names = Object.keys(exports).slice(0, maxNamed).join(', ') || 'nothing';
+      const names = Object.keys(exports).join(', ') || 'nothing';
       return `${fileOf(tree, name) ?? (name || 'the root module')} exports ${names}`;
     }),
   );
-  const more = found.length > maxNamed ? `; and ${found.length - maxNamed} more modules` : '';
-  const named = found.slice(0, maxNamed).join('; ') || 'there is no module';
-  warn(`nothing is served, no export is a controller with a method such as GET: ${named}${more}`);
+  const named = found.join('; ') || 'there is no module';
+  warn(`nothing is served, no export is a controller with a method such as GET: ${named}`);
 }
 
 /** The arounds for paths of modules that match none of their classes. */
