@@ -133,8 +133,8 @@ export function isSameSecret(given: string, expected: string): boolean {
 
 const meant: Guard = { authenticates: false, check() {} };
 
-/** Declares that every caller can call a class, or a method: the authenticating guards of the application do not run.
- * It removes no guard of a class. Subclasses and nested classes must declare it themselves. */
+/** Declares that every caller can call a class, or a method: the authenticating guards of the application and folders
+ * do not run. It removes no guard of a class. Subclasses and nested classes must declare it themselves. */
 export function open(): Guard {
   return meant;
 }

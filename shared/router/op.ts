@@ -55,8 +55,8 @@ export interface OpSpec {
   /** Guards that run after those of the class, before the body is read, in addition to those that the method has in
    * base classes. */
   readonly guard?: Guard | readonly Guard[];
-  /** Open to every caller: authenticating guards of the class, its bases and the application do not run. If a subclass
-   * inherits this method and has a guard of its own, that guard still applies. */
+  /** Open to every caller: authenticating guards of the class, its bases, folders and the application do not run.
+   * If a subclass inherits this method and has a guard of its own, that guard still applies. */
   readonly public?: boolean;
   /** The answer to a GET has an `ETag` of its body, or the one that the method sets, and conditional requests are
    * answered (304, 412). Its `Cache-Control` is `private, no-cache` if the method sets none. On any other method: the
