@@ -126,11 +126,12 @@ test('a library decides on fields that its schema does not name, and what it mak
   }
   const renamed = z.object({ a }).transform((one) => ({ b: one.a }));
   const cut = z.array(a).transform(([first]) => ({ first }));
+  const query = z.object({ q: a.optional() });
   const listed = z.object({ a }).transform((one) => [one.a]);
   class Made extends Controller {
     static readonly POST = op({ body: renamed }, ({ b, ...none }) => [b, none]);
     static readonly PUT = op({ body: cut }, (_fields, { first }) => first);
-    static readonly PATCH = op({ body: listed }, ([first]) => first);
+    static readonly PATCH = op({ query, body: listed }, ({ 0: first, q }) => [first, q]);
     static readonly DELETE = op({ body: checked }, (fields) => fields);
   }
   const { send } = await createTestClient({ '': { Loose, Made } });
@@ -144,7 +145,7 @@ test('a library decides on fields that its schema does not name, and what it mak
     ['DELETE', '/loose', { anyJson: [null] }, { status: 400 }],
     ['POST', '/made', { a: 1 }, [1, {}]],
     ['PUT', '/made', [7], 7],
-    ['PATCH', '/made', { a: 7 }, 7],
+    ['PATCH', '/made?q=3', { a: 7 }, [7, 3]],
     ['DELETE', '/made', { a: 5 }, { status: 400, errors: [{ reason: 'too small' }] }],
   ] as const) {
     t.like({ json: (await send(method, path, { body })).json }, { json: expected });

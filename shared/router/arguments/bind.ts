@@ -247,11 +247,11 @@ export function compileBinder(
   };
 }
 
-/** A schema can make another thing of its fields, such as an instance of a class or a list. */
+/** A schema can make another thing of its fields, such as an instance of a class or a list, which gets the others. */
 function join(fields: Keywords, value: unknown): unknown {
-  const isOfFields =
-    isPlain(value) && [null, Object.prototype].includes(Object.getPrototypeOf(value));
-  return isOfFields || Object.keys(fields).length > 0 ? Object.assign(fields, value) : value;
+  if (Object(value) !== value) return value;
+  const isOfFields = [null, Object.prototype].includes(Object.getPrototypeOf(value));
+  return isOfFields ? Object.assign(fields, value) : Object.assign(Object(value), fields);
 }
 
 function refuse(problems: readonly FieldProblem[]): void {

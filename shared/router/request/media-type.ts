@@ -90,7 +90,7 @@ export function readWeights(header: string): readonly (readonly [name: string, w
 const types =
   'text/css text/csv text/html application/json application/pdf application/xml application/yaml application/zip image/gif image/jpeg image/png image/webp';
 const byExtension: ReadonlyMap<string, string> = new Map([
-  ...types.split(' ').map((type) => [type.replace(/.*\//, ''), type] as const),
+  ...types.split(' ').map((type) => [type.slice(type.indexOf('/') + 1), type] as const),
   ...Object.entries({ js: 'text/javascript', md: 'text/markdown', txt: 'text/plain' }),
   ...Object.entries({ jpg: 'image/jpeg', svg: 'image/svg+xml', yml: 'application/yaml' }),
 ]);
