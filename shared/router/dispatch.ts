@@ -67,7 +67,7 @@ interface Place {
   /** The target is `*`. */
   readonly isServer: boolean;
   /** Why the target has no meaning. */
-  readonly refusal: unknown;
+  readonly flaw: unknown;
 }
 
 /** A method about to be called. */
@@ -82,15 +82,14 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   const ids = new RequestIds();
   const jsonAlone: Writing = { stringReturn, xml: undefined };
   /** Where a malformed target leads. */
-  const nowhere = {
-    response: new LazyDraft(undefined),
-    arounds: table.arounds,
+  const nothing = {
     node: undefined,
     route: undefined,
     query: '',
     positionals: [],
     isServer: false,
   };
+  const nowhere = { ...nothing, arounds: table.arounds, response: new LazyDraft(undefined) };
 
   function findPlace(given: RequestLike): Place {
     const request = new LazyRequest(given, ids);
@@ -104,28 +103,17 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       const route = socket ?? node?.answers.get(given.method);
       const { arounds } = route ?? node ?? module;
       const response = new LazyDraft(route?.mediaType);
-      const refusal = undefined;
-      return {
-        given,
-        request,
-        response,
-        arounds,
-        node,
-        route,
-        query,
-        positionals,
-        isServer,
-        refusal,
-      };
-    } catch (refusal) {
-      return { ...nowhere, given, request, refusal };
+      const flaw = undefined;
+      return { given, request, response, arounds, node, route, query, positionals, isServer, flaw };
+    } catch (flaw) {
+      return { ...nowhere, given, request, flaw };
     }
   }
 
   function answerPlace(place: Place): MaybePromise<ResponseLike> {
-    const { given, request, arounds, node, positionals, isServer, refusal } = place;
+    const { given, request, arounds, node, positionals, isServer, flaw } = place;
     const { method } = given;
-    if (refusal !== undefined) throw refusal;
+    if (flaw !== undefined) throw flaw;
     if (isServer) return answerServer(method, request.id);
     if (isCall(place)) return settle(place, prepare, callMethod, answerEarly);
     if (node === undefined) {

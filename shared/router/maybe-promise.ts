@@ -12,16 +12,7 @@ export function then<About, Value, Next>(
   value: MaybePromise<Value>,
   next: Step<About, Value, Next>,
 ): MaybePromise<Next> {
-  return value instanceof Promise ? resume(about, value, next) : next(about, value);
-}
-
-async function resume<About, Value, Next>(
-  about: About,
-  value: Promise<Value>,
-  next: Step<About, Value, Next>,
-): Promise<Next> {
-  const result = next(about, await value);
-  return result instanceof Promise ? await result : result;
+  return value instanceof Promise ? settleLater(about, value, next) : next(about, value);
 }
 
 /** Converts promises of other libraries to the platform's. */
@@ -53,12 +44,13 @@ async function settleLater<About, Value, Next>(
   about: About,
   value: Promise<Value>,
   next: Step<About, Value, Next>,
-  onError: Step<About, unknown, Next>,
+  onError?: Step<About, unknown, Next>,
 ): Promise<Next> {
   try {
     const result = next(about, await value);
     return result instanceof Promise ? await result : result;
   } catch (error) {
+    if (onError === undefined) throw error;
     return onError(about, error);
   }
 }
