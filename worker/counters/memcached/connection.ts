@@ -70,20 +70,17 @@ export function openConnection(deps: ConnectionDeps): Promise<Connection> {
     };
     // After a pause of this process the answer may have arrived unread: this lets it be read first.
     const cancelTimeout = clock.after(timeoutMs, () => setImmediate(giveUp));
-    const fail = (error?: Error) => {
+    const fail = (error: Error) => {
       isOver = true;
       cancelTimeout();
       socket.destroy();
       reject(new Error(toConnectionText(error)));
     };
-    const onClose = () => fail();
     socket.once('error', fail);
-    socket.once('close', onClose);
     socket.once(tls === undefined ? 'connect' : 'secureConnect', () => {
       isOver = true;
       cancelTimeout();
       socket.off('error', fail);
-      socket.off('close', onClose);
       resolve(new MemcachedConnection(socket, deps));
     });
   });
@@ -224,9 +221,8 @@ class MemcachedConnection implements Connection {
 }
 
 /** For a host name with several addresses Node's error has no text, but contains the errors of each. */
-function toConnectionText(error: Error | undefined): string {
-  if (error instanceof AggregateError && error.message === '') {
-    return error.errors.map(errorText).join(', ');
-  }
-  return error === undefined ? 'it closed the connection' : errorText(error);
+function toConnectionText(error: Error): string {
+  return error instanceof AggregateError && error.message === ''
+    ? error.errors.map(errorText).join(', ')
+    : errorText(error);
 }

@@ -34,8 +34,7 @@ class TestLane {
   readonly lane: RedisLane;
   readonly sent: Sent[] = [];
   readonly resets: string[] = [];
-  /** Whether the server redirects commands; the test then answers for the other node. */
-  redirects = false;
+  #redirects = false;
   #isAway = false;
   #notifyBack = () => {};
   #endConnection = () => {};
@@ -53,17 +52,23 @@ class TestLane {
         if (byUs && reason !== 'closed') this.resets.push(reason);
       },
       redirect: (commands, replies, done) => {
-        if (this.redirects) this.#receive(commands, done, true);
+        if (this.#redirects) this.#receive(commands, done, true);
         else done(replies);
       },
       onFailure: () => {},
     });
   }
 
+  /** Redirects the first commands: the next answer is that of another node. */
+  redirect(): void {
+    this.#redirects = true;
+    this.sent.shift()?.done([null]);
+    this.#redirects = false;
+  }
+
   setAway(isAway: boolean): void {
     this.#isAway = isAway;
-    if (isAway) this.#endConnection();
-    else this.#notifyBack();
+    (isAway ? this.#endConnection : this.#notifyBack)();
   }
 
   async #open(): Promise<Connection> {
@@ -185,7 +190,7 @@ class Scene {
       const request = this.#requests[Number(first.slice(1)) - 1];
       if (request) request.cancelled = true;
     } else if (command === 'answer') this.#answer(lane, words.slice(1));
-    else if (command === 'redirect') this.#redirect(lane);
+    else if (command === 'redirect') lane?.redirect();
     else if (command === 'advance') clock.advance(number);
     else if (command === 'stall') clock.stall(number);
     else if (command === 'timers') this.#events.push(`${clock.pending}`);
@@ -224,28 +229,17 @@ class Scene {
     this.#of.store.count(request);
   }
 
-  #redirect(lane: TestLane | undefined): void {
-    if (lane === undefined) return;
-    lane.redirects = true;
-    lane.sent.shift()?.done([null]);
-    lane.redirects = false;
-  }
-
   /** Answers with a number for each operation, or with `KEY=NUMBER` or `KEY=TEXT` for those of a key. */
   #answer(lane: TestLane | undefined, words: readonly string[]): void {
     const batch = lane?.sent.shift();
-    if (words[0] === 'lost') batch?.done([lost]);
-    else {
-      batch?.done(
-        batch.operations.map(({ key, amount }) => {
-          const own = words.find(
-            (word) => word.startsWith(`${key}=`) || word.startsWith(`${key}+${amount}=`),
-          );
-          const value = (own ?? words[0] ?? '').split('=').at(-1) ?? '';
-          return /^\d+$/.test(value) ? Number(value) : new ReplyError(value);
-        }),
+    const answers = batch?.operations.map(({ key, amount }) => {
+      const own = words.find(
+        (word) => word.startsWith(`${key}=`) || word.startsWith(`${key}+${amount}=`),
       );
-    }
+      const value = (own ?? words[0] ?? '').split('=').at(-1) ?? '';
+      return /^\d+$/.test(value) ? Number(value) : new ReplyError(value);
+    });
+    batch?.done(words[0] === 'lost' ? [lost] : (answers ?? []));
   }
 
   /** The visible state of lanes, breaker and log. */
