@@ -212,12 +212,13 @@ function toWhole(body: string, type: string): Encoded {
 }
 
 const encoder = new TextEncoder();
-const encoded = new Uint8Array(64 * 1024);
+/** Overwritten by each text. */
+const scratch = new Uint8Array(64 * 1024);
 
 /** Bytes of the text as UTF-8. Encoding most texts costs an eighth of counting, which reads one character after the
  * other. */
 function lengthOf(text: string): number {
-  const { read, written } = encoder.encodeInto(text, encoded);
+  const { read, written } = encoder.encodeInto(text, scratch);
   return read === text.length ? written : Buffer.byteLength(text);
 }
 
