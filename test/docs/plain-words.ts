@@ -34,6 +34,43 @@ const terms: readonly (readonly [RegExp, string])[] = [
   [/\bhits that were too many\b/gi, 'hits over the limit'],
 ];
 
+/** Parts of names, each with its replacement. */
+const nameTerms: readonly (readonly [RegExp, string])[] = [
+  [/^(?:tells?|telling|told)$/, 'report, notify, log'],
+  [/^(?:says?|said|saying)$/, 'log, report, describe; verdict'],
+  [/^(?:hears?|heard)$/, 'receive'],
+  [/^(?:look|looks|looked|looking)$/, 'poll, check, read, search, peek'],
+  [/^(?:takes?|took|taken|taking)$/, 'accept, receive, drain, acquire, apply'],
+  [/^(?:keep|keeps|kept|keeping)$/, 'store, retain'],
+  [/^held$/, 'known, pending, buffered'],
+  [/^(?:places?|placed|placing)$/, 'position, section, index, address, share'],
+  [/^(?:whole|wholes)$/, 'revision, complete, full'],
+  [/^anew$/, 'again, restarted'],
+  [/^brief$/, 'start, configure'],
+  [/^deeds?$/, 'audit entry'],
+  [/^twins?$/, 'copy'],
+  [/^troubles?$/, 'error, problem'],
+  [/^(?:authority|authorities)$/, 'ca'],
+  [/^(?:some|no|every|any)body$/, 'the caller, no worker, all workers'],
+  [/^people$/, 'operators, users'],
+];
+
+/** Names that have such a part with a reason. */
+const goodNames: readonly (readonly [RegExp, string])[] = [
+  [/(?:taken?|takes?|taking|held)_?back/i, 'a state of a revision, in the glossary'],
+  [/takeover|takeOver|takenOver/i, 'a leader takes over'],
+  [/[lL]ook(?:ed|ing)?[-_]?(?:[uU]p|[aA]like)/, 'a lookup in the rules or in DNS; characters that look alike'],
+  [/keep_?(?:alive|case)/i, 'keep-alive of HTTP and TCP; an option of protobuf'],
+  [/[iI]n_?[pP]lace/, 'written in place, not atomically'],
+  [/^(?:heldMs|isHeldByAll|toHold.*)$/, 'the hold of a step, as the setting of a rollout names it'],
+  [/^HeldByKey$|^#?[hH]eld$/, 'values that V8 holds by their key'],
+  [/^whole$/, 'a field of the record on disk'],
+  [/^tookMs$|^took$/, 'how long it took'],
+  [/^looks$/, 'a field of the admin API'],
+  [/^deeds$/, 'a field of the admin API'],
+  [/^word(?:s)?$/, 'a word of a text'],
+];
+
 export interface FoundWord {
   readonly place: string;
   readonly word: string;
@@ -97,6 +134,33 @@ function sentencesOfCode(content: string, comment: RegExp): Sentence[] {
   });
 }
 
+/** Strings and comments, but not what a template inserts. */
+const notCode =
+  /\/\*[\s\S]*?\*\/|(?<=^|[\s;,{}()])\/\/.*$|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|\$(?!\{)|[^`\\$])*`/gm;
+const capital = /(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_$]+/;
+
+/** Finds the names in the code of a file that have one of the `nameTerms`, each once. */
+export function findPlainNames(file: string, content: string): FoundWord[] {
+  const blank = (text: string) => text.replace(/[^\n]/g, ' ');
+  const found = new Map<string, FoundWord>();
+  for (const [at, line] of content.replace(notCode, blank).split('\n').entries()) {
+    for (const [name] of line.matchAll(/[A-Za-z_$][\w$]*/g)) {
+      if (found.has(name) || goodNames.some(([pattern]) => pattern.test(name))) continue;
+      const parts = name.split(capital).map((part) => part.toLowerCase());
+      const [, instead] = nameTerms.find(([pattern]) => parts.some((part) => pattern.test(part))) ?? [];
+      if (instead !== undefined) {
+        found.set(name, { place: `${file}:${at + 1}`, word: name, instead, text: line });
+      }
+    }
+  }
+  return [...found.values()];
+}
+
+export const readPlainNames = (...patterns: string[]): FoundWord[] =>
+  listFiles(...patterns)
+    .filter((file) => /\.(?:ts|mjs)$/.test(file))
+    .flatMap((file) => findPlainNames(file, readFileSync(join(root, file), 'utf8')));
+
 export const readPlainWords = (...patterns: string[]): FoundWord[] =>
   listFiles(...patterns)
     .filter(
@@ -106,7 +170,8 @@ export const readPlainWords = (...patterns: string[]): FoundWord[] =>
     .flatMap((file) => findPlainWords(file, readFileSync(join(root, file), 'utf8')));
 
 if (import.meta.main) {
-  const found = readPlainWords(...process.argv.slice(2));
+  const paths = process.argv.slice(2);
+  const found = [...readPlainWords(...paths), ...readPlainNames(...paths)];
   for (const { place, word, instead, text } of found) {
     process.stdout.write(`${place}: '${word}': ${instead}: ${text.trim()}\n`);
   }
