@@ -33,7 +33,7 @@ export class Pauses {
   #endMs = 0;
 
   /** Pauses when the slice is used up. */
-  async take(): Promise<void> {
+  async next(): Promise<void> {
     if (performance.now() < this.#endMs) return;
     await setImmediate();
     this.#endMs = performance.now() + sliceMs;

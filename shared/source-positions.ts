@@ -48,8 +48,8 @@ export function stackText(error: unknown): string {
 export function withSourcePositions(text: string): string {
   const find = createFindPosition();
   return text.replace(/(file:\/\/[^\s:]+):(\d+):(\d+)/g, (written, url, line, column) => {
-    const place = find(url, Number(line) - 1, Number(column) - 1);
-    return place === undefined ? written : `${place.path}:${place.line}`;
+    const position = find(url, Number(line) - 1, Number(column) - 1);
+    return position === undefined ? written : `${position.path}:${position.line}`;
   });
 }
 

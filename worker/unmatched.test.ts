@@ -20,23 +20,23 @@ function setUp(yaml = shop) {
     unmatched.useRules(document === undefined ? [] : [document]);
   };
   use(yaml);
-  const take = (domain: string, text: string, atSeconds = 1_700_000_000) => {
+  const add = (domain: string, text: string, atSeconds = 1_700_000_000) => {
     const entries = text.split(',').map((pair) => {
       const [key = '', value = ''] = pair.split('=');
       return { key, value };
     });
     metrics.counter(`ratelimit.service.no_match.${domain}`).add(1);
-    unmatched.take({ domain, entries, isCut: false, atSeconds });
+    unmatched.add({ domain, entries, isCut: false, atSeconds });
   };
-  return { unmatched, take, use };
+  return { unmatched, add, use };
 }
 
 test('samples are shown by domain and keys, each with the nearest rule and why it does not match', async (t) => {
-  const { unmatched, take } = setUp();
-  take('shop', 'customer=ada,plan=gold');
-  take('shop', 'customer=ada,plan=gold', 1_700_000_060);
-  take('shop', 'customer=grace,plan=silver', 1_700_000_061);
-  take('shopp', 'customer=ada', 1_700_000_062);
+  const { unmatched, add } = setUp();
+  add('shop', 'customer=ada,plan=gold');
+  add('shop', 'customer=ada,plan=gold', 1_700_000_060);
+  add('shop', 'customer=grace,plan=silver', 1_700_000_061);
+  add('shopp', 'customer=ada', 1_700_000_062);
   t.deepEqual(await unmatched.describe(), [
     'domain shop: 3 descriptors since the start matched no rule',
     '  (customer)(plan): sampled 3 times, last at 2023-11-14T22:14:21Z',
@@ -55,8 +55,8 @@ test('samples are shown by domain and keys, each with the nearest rule and why i
 });
 
 test('new rules discard the samples taken before them', async (t) => {
-  const { unmatched, take, use } = setUp();
-  take('shop', 'customer=ada,plan=gold');
+  const { unmatched, add, use } = setUp();
+  add('shop', 'customer=ada,plan=gold');
   use(shop.replace('plans', 'plan'));
   t.deepEqual(await unmatched.describe(), [
     'since the rules were loaded, every descriptor matched a rule, or there was none',
@@ -65,10 +65,10 @@ test('new rules discard the samples taken before them', async (t) => {
 });
 
 test('endless keys, examples and domains are bounded, and what is left out is counted', async (t) => {
-  const { unmatched, take } = setUp();
-  for (let index = 0; index < 1_000; index++) take('shop', `key${index}=a`);
-  for (let index = 0; index < 1_000; index++) take('shop', `key0=value${index}`);
-  for (let index = 0; index < 1_000; index++) take(`domain${index}`, 'a=b');
+  const { unmatched, add } = setUp();
+  for (let index = 0; index < 1_000; index++) add('shop', `key${index}=a`);
+  for (let index = 0; index < 1_000; index++) add('shop', `key0=value${index}`);
+  for (let index = 0; index < 1_000; index++) add(`domain${index}`, 'a=b');
   const lines = await unmatched.describe();
   t.is(lines.filter((line) => line.startsWith('  (')).length, 20);
   t.is(lines.filter((line) => line.startsWith('    (key0=')).length, 3);
@@ -78,15 +78,15 @@ test('endless keys, examples and domains are bounded, and what is left out is co
 });
 
 test('texts from requests have no effect on a terminal', async (t) => {
-  const { unmatched, take } = setUp();
-  take('shop', 'a\u001b[2J=b\n');
+  const { unmatched, add } = setUp();
+  add('shop', 'a\u001b[2J=b\n');
   t.true((await unmatched.describe()).every((line) => !/[\p{Cc}]/u.test(line)));
 });
 
 test('decisions continue while the rules of a large domain are searched for the page', async (t) => {
   const rules = Array.from({ length: 20_000 }, (_, at) => `  - {key: customer, value: c${at}}\n`);
-  const { unmatched, take } = setUp(`domain: shop\ndescriptors:\n${rules.join('')}`);
-  take('shop', 'customer=ada');
+  const { unmatched, add } = setUp(`domain: shop\ndescriptors:\n${rules.join('')}`);
+  add('shop', 'customer=ada');
   let turns = 0;
   const count = () => {
     turns++;

@@ -55,7 +55,7 @@ export class Unmatched {
     return this.#knownDomains;
   }
 
-  *#placingRulesOf(domain: string): Generator<void, readonly LocatedRule[] | undefined> {
+  *#locatingRulesOf(domain: string): Generator<void, readonly LocatedRule[] | undefined> {
     const ofDomain = this.#documents.filter((document) => document.domain === domain);
     const current = groupByDomain(yield* findDocumentsAt(ofDomain, this.#documentsMs)).get(domain);
     return current && (yield* locateDocuments(current));
@@ -99,7 +99,7 @@ export class Unmatched {
 
   *#describingDomain(domain: string, { shapes, left }: DomainSamples): Generator<void, string[]> {
     yield;
-    const rules = yield* this.#placingRulesOf(domain);
+    const rules = yield* this.#locatingRulesOf(domain);
     if (rules === undefined) {
       const guess = nearestWord(domain, [...this.#domainsWithRules()]);
       const hint = didYouMean(guess, '; ') ?? '';
@@ -129,7 +129,7 @@ export class Unmatched {
     return lines;
   }
 
-  take(sample: UnmatchedSample): void {
+  add(sample: UnmatchedSample): void {
     const shape = this.#shapeOf(sample);
     if (shape === undefined) return;
     shape.samples++;

@@ -116,7 +116,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
       clock,
     }));
   const onUnmatched = (sample: UnmatchedSample) => {
-    unmatched.take(sample);
+    unmatched.add(sample);
     link?.noteUnmatched(sample);
   };
   const recording = settings.recording.path === '' ? undefined : await createRecording();

@@ -7,7 +7,7 @@ import { testLines } from '../../test/support/reviewed-lines.ts';
 import { findingSharers, findMeetingCounters } from './meeting-counters.ts';
 
 /** `minute` and `hour` stand for rules with a limit of that window. */
-function place(descriptors: string) {
+function locate(descriptors: string) {
   const limits = descriptors.replaceAll(
     /\b(minute|hour)\b/g,
     'rate_limit: {unit: $1, requests_per_unit: 3}',
@@ -19,12 +19,12 @@ function place(descriptors: string) {
 }
 
 testLines(test, new URL('meeting-counters.txt', import.meta.url), (given) => {
-  const found = findMeetingCounters('d', place(given));
+  const found = findMeetingCounters('d', locate(given));
   return found.map(({ severity, rule }) => `${severity} ${rule}`).join(', ') || 'nothing';
 });
 
 test("a rule that shares a request's counter is found, also the request's own rule for other values", (t) => {
-  const rules = place('{key: user, minute, descriptors: [{key: path, minute}]}');
+  const rules = locate('{key: user, minute, descriptors: [{key: path, minute}]}');
   const [user] = rules;
   const path = user?.children[0];
   const sharersOf = (rule: typeof user, ...entries: Entry[]) =>
@@ -40,6 +40,6 @@ test("a rule that shares a request's counter is found, also the request's own ru
 
 test('many rules are compared in bounded time', (t) => {
   const many = Array.from({ length: 3_000 }, (_, at) => `{key: p${at}, minute}`).join(', ');
-  const rules = place(`{key: user, descriptors: [${many}]}`);
+  const rules = locate(`{key: user, descriptors: [${many}]}`);
   t.true(findMeetingCounters('d', rules).length <= 1);
 });

@@ -139,10 +139,10 @@ async function compare({ io, finish, fail }: CommandFrame, options: CompareOptio
     const error = describeError(comparison, reading);
     if (reading.leftOutCount > 0) {
       const [first] = reading.leftOut;
-      const place =
+      const position =
         first && `, the first is line ${first.line} of '${first.file}': ${first.reason}`;
       io.writeError(
-        `warning: ${toCountText(reading.leftOutCount, 'line')} left out${place ?? ''}\n`,
+        `warning: ${toCountText(reading.leftOutCount, 'line')} left out${position ?? ''}\n`,
       );
     }
     if (error !== undefined) fail(error);
@@ -197,9 +197,9 @@ function toText(
     entries.map(({ key, value }) => `${key}=${value}`).join(','),
   );
   const lines = differences.map(({ kind, descriptor, header, reference, candidate }) => {
-    const place = descriptor === undefined ? '' : `descriptor ${descriptor + 1} `;
+    const position = descriptor === undefined ? '' : `descriptor ${descriptor + 1} `;
     const name = header === undefined ? '' : ` ${header}`;
-    return `  ${place}${kind}${name}: reference ${reference}, candidate ${candidate}`;
+    return `  ${position}${kind}${name}: reference ${reference}, candidate ${candidate}`;
   });
   const head = `request ${number} (recorded ${new Date(time).toISOString()}), domain ${domain}: ${asked.join(' ')}`;
   return [head, ...lines].map((line) => `${escapeText(line)}\n`).join('');

@@ -165,8 +165,8 @@ async function describeRules(client: AdminClient, { answers }: CountersJson): Pr
 }
 
 function toSourceText({ rule: { file, line, column }, changed, trial }: RuleSourceJson): string {
-  const place = [file, line, column].filter((each) => each != null);
-  const where = ` (${place.join(':')})`;
+  const position = [file, line, column].filter((each) => each != null);
+  const where = ` (${position.join(':')})`;
   const tried = trial === null || trial.texts.length === 0 ? '' : ', being changed by a rollout';
   if (changed === null) return `${where}${tried}`;
   const { id, author, at: time, message } = changed.revision;

@@ -176,11 +176,11 @@ test('a set that reuses unchanged rules equals a set built from scratch', (t) =>
     }
     const rest = random.below(3) === 0 ? all : all.toSpliced(at, 1);
     const added = random.pick(bits);
-    const kept = rest.filter((each) => nameOf(each) !== nameOf(added));
-    const place = random.below(kept.length + 1);
+    const retained = rest.filter((each) => nameOf(each) !== nameOf(added));
+    const index = random.below(retained.length + 1);
     return random.below(4) === 0
       ? rest
-      : kept.toSpliced(place, 0, { ...added, descriptors: found?.descriptors ?? [] });
+      : retained.toSpliced(index, 0, { ...added, descriptors: found?.descriptors ?? [] });
   }
 
   const builder = createRuleSetBuilder(merging);

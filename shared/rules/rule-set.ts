@@ -340,9 +340,9 @@ function* checkMergedKeys(
         const fullKey = toExcerpt(`${document.domain}.${composite}`, 200);
         const message = `duplicate descriptor composite key '${fullKey}'`;
         const path = `descriptors[${index}]`;
-        const place = positionText(first.document.file, first.descriptor.position);
+        const position = positionText(first.document.file, first.descriptor.position);
         const joined = describeJoined([toJoinedItem(first.descriptor), toJoinedItem(descriptor)]);
-        const hint = `the first one is at ${place}; ${joined}`;
+        const hint = `the first one is at ${position}; ${joined}`;
         problems.push(
           createProblem(
             'error',

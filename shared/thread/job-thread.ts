@@ -104,7 +104,7 @@ export class ThreadOfJobs implements JobThread {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#fail?.(new Error('closed while a job was done'));
+    this.#fail?.(new Error('closed while a job was running'));
     await this.#end();
   }
 

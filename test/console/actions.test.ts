@@ -3,7 +3,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { closeBrowser, look, type Page, tabTo, testWithBrowser } from '../support/browser.ts';
+import { closeBrowser, observe, type Page, tabTo, testWithBrowser } from '../support/browser.ts';
 import { createControlPlaneProcess } from '../support/control-plane-process.ts';
 import { connectWorker } from '../support/discovery-worker.ts';
 import { eventually } from '../support/eventually.ts';
@@ -32,22 +32,22 @@ async function giveReason(page: Page, reason: string): Promise<void> {
 browserTest(
   'rolling back, resetting a counter and lifting its limit need no mouse, and a lift can be ended on the page for trying requests',
   async (t) => {
-    const place = await startConsole(t, { 'd.yaml': sampleRules });
-    const { plane } = place;
+    const served = await startConsole(t, { 'd.yaml': sampleRules });
+    const { plane } = served;
     const [first] = (await plane.fetch('/revisions')).body.revisions;
-    place.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 4'));
+    served.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 4'));
     await eventually('two revisions', async () => {
       return (await plane.fetch('/revisions')).body.revisions.length === 2;
     });
-    const worker = await startFed(t, place, 'w-1');
+    const worker = await startFed(t, served, 'w-1');
     for (let count = 0; count < 6; count++) await worker.decide('customer=ada');
 
-    const { page } = await visit(t, place, 'revisions');
+    const { page } = await visit(t, served, 'revisions');
     await page.getByText('What changed').first().waitFor();
     await tabTo(page, `Roll back to ${first.id.slice(0, 12)}`);
     await page.keyboard.press('Enter');
     await page.getByText('3 per year').first().waitFor();
-    const violations = await look(page, 'dialog-roll-back');
+    const violations = await observe(page, 'dialog-roll-back');
     await tabTo(page, 'Reason, for the audit log');
     await page.keyboard.type('the limit was right');
     await page.keyboard.press('Enter');
@@ -68,7 +68,7 @@ browserTest(
     await page.keyboard.press('Enter');
     await page.getByText('The counter is reset').waitFor();
     await shows(page.getByRole('dialog'), /0 of 3 per year/);
-    violations.push(...(await look(page, 'dialog-reset')));
+    violations.push(...(await observe(page, 'dialog-reset')));
     t.like(await worker.decide('customer=ada'), { status: 200 });
     await audited(
       { plane },
@@ -82,7 +82,7 @@ browserTest(
     await page.keyboard.press('Enter');
     await page.getByLabel('How long').selectOption('4h');
     await giveReason(page, 'a demo');
-    violations.push(...(await look(page, 'dialog-lift')));
+    violations.push(...(await observe(page, 'dialog-lift')));
     const alignment = await page.evaluate(
       "getComputedStyle(document.querySelector('dialog[open]')).textAlign",
     );
@@ -102,7 +102,7 @@ browserTest(
 
     await page.goto(consoleUrl(plane, 'try?domain=d&descriptor=customer=ada'));
     await page.getByText(/: nothing is counted\.$/).waitFor();
-    violations.push(...(await look(page, 'try-lifted')));
+    violations.push(...(await observe(page, 'try-lifted')));
     await press(page, 'Lift the limit of customer=ada');
     await page.getByLabel('How long').selectOption('');
     await giveReason(page, 'it is over');
@@ -126,18 +126,18 @@ function writeTokens(t: ExecutionContext): string {
 browserTest(
   'a token is required, is stored only in the tab, and decides which actions are possible',
   async (t) => {
-    const place = await startConsole(
+    const served = await startConsole(
       t,
       { 'd.yaml': sampleRules },
       '--admin-tokens-file',
       writeTokens(t),
     );
-    const { page, context, requests } = await visit(t, place, 'revisions');
+    const { page, context, requests } = await visit(t, served, 'revisions');
     const token = page.getByLabel('Token of the admin API');
     await token.fill('token-of-nobody-0123456789');
     await press(page, 'Sign in');
     await page.getByText('Unknown token.').waitFor();
-    const violations = await look(page, 'login');
+    const violations = await observe(page, 'login');
     await token.fill('token-of-ann-0123456789');
     await press(page, 'Sign in');
     await page.getByText('ann, may read').waitFor();
@@ -147,7 +147,7 @@ browserTest(
     );
     t.is(await page.evaluate('JSON.stringify(localStorage)'), '{}');
 
-    place.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 4'));
+    served.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 4'));
     const rollBack = page.getByRole('button', { name: /^Roll back to/ });
     await rollBack.waitFor();
     t.true(await rollBack.isDisabled());
@@ -155,7 +155,7 @@ browserTest(
     await page.reload();
     await page.getByText('ann, may read').waitFor();
     const other = await context.newPage();
-    await other.goto(consoleUrl(place.plane, ''));
+    await other.goto(consoleUrl(served.plane, ''));
     await other.getByLabel('Token of the admin API').waitFor();
 
     await press(page, 'Sign out');
@@ -164,9 +164,9 @@ browserTest(
     await page.getByText('bob, may write').waitFor();
     await rollBack.click();
     await giveReason(page, 'too many');
-    place.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 5'));
+    served.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 5'));
     await eventually('somebody else was quicker', async () => {
-      const answer = await place.plane.fetch('/rules/d', {
+      const answer = await served.plane.fetch('/rules/d', {
         headers: { authorization: 'Bearer token-of-ann-0123456789' },
       });
       return answer.body.rules[0].limits[0] === '5 per year';
@@ -180,25 +180,30 @@ browserTest('a held-back revision is approved with a reason', async (t) => {
     { length: 12 },
     (_, index) => `  - key: k${index}\n    rate_limit: { unit: year, requests_per_unit: 3 }\n`,
   );
-  const place = await startConsole(t, { 'd.yaml': `domain: d\ndescriptors:\n${many.join('')}` });
-  place.rules.replace('d.yaml', `domain: d\ndescriptors:\n${many[0]}`);
-  const { page } = await visit(t, place, 'revisions');
+  const served = await startConsole(t, { 'd.yaml': `domain: d\ndescriptors:\n${many.join('')}` });
+  served.rules.replace('d.yaml', `domain: d\ndescriptors:\n${many[0]}`);
+  const { page } = await visit(t, served, 'revisions');
   await page.getByText('A revision is held back').waitFor();
-  const violations = await look(page, 'held-back');
+  const violations = await observe(page, 'held-back');
   await press(page, 'Approve…');
   await giveReason(page, 'they moved away');
   await press(page, 'Approve');
   await page.getByText('A revision is held back').waitFor({ state: 'detached' });
-  t.is((await place.plane.fetch('/rules/d')).body.total, 1);
-  await audited(place, /audit: approve revision [0-9a-f]{12}: they moved away: done/);
+  t.is((await served.plane.fetch('/rules/d')).body.total, 1);
+  await audited(served, /audit: approve revision [0-9a-f]{12}: they moved away: done/);
   t.deepEqual(violations, []);
 });
 
 browserTest('a rollout is paused, resumed and taken back', async (t) => {
-  const place = await startConsole(t, { 'd.yaml': sampleRules }, '--rollout', 'canary=50%,hold=1h');
-  for (const id of ['w-1', 'w-2']) await startFed(t, place, id);
-  place.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 4'));
-  const { page } = await visit(t, place, 'revisions');
+  const served = await startConsole(
+    t,
+    { 'd.yaml': sampleRules },
+    '--rollout',
+    'canary=50%,hold=1h',
+  );
+  for (const id of ['w-1', 'w-2']) await startFed(t, served, id);
+  served.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 4'));
+  const { page } = await visit(t, served, 'revisions');
   await page.getByText('1 of 1 worker has it, 1 other does not', { exact: true }).waitFor();
   await shows(
     page,
@@ -206,7 +211,7 @@ browserTest('a rollout is paused, resumed and taken back', async (t) => {
   );
   await shows(page, /50 %, 60 min all/);
   await shows(page, /What changes 3 per year -> 4 per year/);
-  const violations = await look(page, 'rollout');
+  const violations = await observe(page, 'rollout');
   const doWith = async (button: string, reason: string) => {
     await press(page, `${button}…`);
     await giveReason(page, reason);
@@ -219,23 +224,28 @@ browserTest('a rollout is paused, resumed and taken back', async (t) => {
   await page.getByRole('button', { name: 'Pause…' }).waitFor();
   await doWith('Undo', 'too many complaints');
   await page.getByText('The newest revision is not served').waitFor();
-  t.like((await place.plane.fetch('/status')).body, { verdict: 'taken_back', rollout: null });
-  violations.push(...(await look(page, 'taken-back')));
+  t.like((await served.plane.fetch('/status')).body, { verdict: 'taken_back', rollout: null });
+  violations.push(...(await observe(page, 'taken-back')));
   t.deepEqual(violations, []);
 });
 
 browserTest('a revision that no share of the workers can receive first is approved', async (t) => {
-  const place = await startConsole(t, { 'd.yaml': sampleRules }, '--rollout', 'canary=50%,hold=1h');
-  const port = Number(place.plane.xdsAddress.split(':')[1]);
+  const served = await startConsole(
+    t,
+    { 'd.yaml': sampleRules },
+    '--rollout',
+    'canary=50%,hold=1h',
+  );
+  const port = Number(served.plane.xdsAddress.split(':')[1]);
   const workers = ['same', 'same'].map((id) => connectWorker(t, port, id, null));
   await eventually('both have their rules', () => workers.every(({ seen }) => seen.length > 0));
-  place.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 4'));
-  const { page } = await visit(t, place, 'revisions');
+  served.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 4'));
+  const { page } = await visit(t, served, 'revisions');
   const panel = page.getByRole('region', { name: 'Rollout' });
   await panel.getByText('waits for an approval').waitFor();
   await shows(panel, /No share of the workers can be made|no share of the workers can be made/);
   t.is(await page.getByText('A revision is held back').count(), 0);
-  const violations = await look(page, 'indivisible');
+  const violations = await observe(page, 'indivisible');
   await press(page, 'Approve…');
   const dialog = page.getByRole('dialog');
   await shows(dialog, /No share of the workers can have it first/);
@@ -243,7 +253,7 @@ browserTest('a revision that no share of the workers can receive first is approv
   await press(page, 'Approve');
   await dialog.waitFor({ state: 'detached' });
   await eventually('both have it', () => workers.every(({ seen }) => seen.length === 2));
-  await audited(place, /audit: approve revision [0-9a-f]{12}: they are twins: done/);
+  await audited(served, /audit: approve revision [0-9a-f]{12}: they are twins: done/);
 
   await page.getByRole('button', { name: /^Roll back to/ }).click();
   await shows(dialog, /Now of 2 workers .*\.\s+All 2 get what \w{12} has at once, without steps\./);
@@ -266,6 +276,6 @@ browserTest(
     await page.getByRole('link', { name: 'Details' }).click();
     await shows(page, /^Revisions .*The record of rollouts and approvals is not shared/);
     await shows(page, /it is of a newer version \(format 9\)/);
-    t.deepEqual(await look(page, 'record'), []);
+    t.deepEqual(await observe(page, 'record'), []);
   },
 );

@@ -5,7 +5,7 @@ import type { Mark } from '../../control-plane/server/history/last-hour/marks.ts
 import { startAdminApi } from '../support/admin-api.ts';
 import {
   closeBrowser,
-  look,
+  observe,
   openTab,
   type Page,
   tabTo,
@@ -65,7 +65,7 @@ browserTest('the address selects a chart of a quarter of an hour or of an hour',
   await shows(page, /second, at \d\d:\d\d:[0240]0 decisions 100 over limit 10 errors 0/);
   await page.reload();
   await page.locator('.spans [aria-current]', { hasText: '1 h' }).waitFor();
-  t.deepEqual(await look(page, 'chart-hour'), []);
+  t.deepEqual(await observe(page, 'chart-hour'), []);
 });
 
 browserTest('the chart marks a time without reports as unknown', async (t) => {
@@ -74,7 +74,7 @@ browserTest('the chart marks a time without reports as unknown', async (t) => {
   await shows(page, /decisions not known over limit not known errors not known/);
   await pointAt(page, 0.9);
   await shows(page, /decisions 100 over limit 10 errors 0/);
-  t.deepEqual(await look(page, 'chart-gap'), []);
+  t.deepEqual(await observe(page, 'chart-gap'), []);
 });
 
 browserTest('events are marked, readable by pointer and keyboard, and linked', async (t) => {
@@ -101,11 +101,11 @@ browserTest('events are marked, readable by pointer and keyboard, and linked', a
   t.false(await label.isVisible());
   await marks.nth(1).hover();
   t.true(await label.isVisible());
-  const violations = await look(page, 'chart-marks');
+  const violations = await observe(page, 'chart-marks');
   await page.mouse.move(0, 0);
   await tabTo(page, names[2] ?? '');
   t.true(await marks.nth(2).locator('.label').isVisible());
-  violations.push(...(await look(page, 'chart-marks-keyboard')));
+  violations.push(...(await observe(page, 'chart-marks-keyboard')));
   await marks.nth(1).click();
   await page.getByRole('heading', { name: 'Revisions' }).waitFor();
   t.regex(page.url(), /#\/revisions\?open=a1b2c3d4e5f6$/);

@@ -120,10 +120,10 @@ export interface Trial extends Console {
 /** Starts two workers, one of which receives a revision first, and one that dies before that. */
 export async function startTrial(t: ExecutionContext, more = ''): Promise<Trial> {
   const base = `${sampleRules}${more}`;
-  const place = await startConsole(t, { 'd.yaml': base }, '--rollout', 'canary=50%,hold=1h');
-  const { plane, rules } = place;
+  const served = await startConsole(t, { 'd.yaml': base }, '--rollout', 'canary=50%,hold=1h');
+  const { plane, rules } = served;
   const doomed = connectStreamWorker(t, { address: plane.xdsAddress, id: 'doomed' });
-  const workers = [await startFed(t, place, 'w-1'), await startFed(t, place, 'w-2')];
+  const workers = [await startFed(t, served, 'w-1'), await startFed(t, served, 'w-2')];
   await eventually('it has its rules', () => doomed.has('customer'));
   doomed.vanish();
   for (const worker of workers) {
@@ -135,5 +135,5 @@ export async function startTrial(t: ExecutionContext, more = ''): Promise<Trial>
     return rollout?.workers.having === 1;
   });
   await eventually('ada is told', async () => (await plane.fetch('/top')).body.values.length > 0);
-  return { ...place, workers };
+  return { ...served, workers };
 }

@@ -1,7 +1,7 @@
 // Tests what the console shows while callers get answers other than those of the rules, with a real store that becomes
 // unreachable.
 import test from 'ava';
-import { closeBrowser, look, testWithBrowser } from '../support/browser.ts';
+import { closeBrowser, observe, testWithBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { startWorker } from '../support/worker-in-process.ts';
@@ -13,13 +13,13 @@ test.after.always(closeBrowser);
 browserTest(
   'while the store is unreachable, every page shows what callers get, and the minute shows when it began and ended',
   async (t) => {
-    const place = await startConsole(t, { 'd.yaml': sampleRules });
+    const served = await startConsole(t, { 'd.yaml': sampleRules });
     const redis = await startRedisServer(t);
     const worker = await startWorker(t, {
       clock: fastClock,
       env: {
         CONFIG_TYPE: 'GRPC_XDS_SOTW',
-        CONFIG_GRPC_XDS_SERVER_URL: place.plane.xdsAddress,
+        CONFIG_GRPC_XDS_SERVER_URL: served.plane.xdsAddress,
         CONFIG_GRPC_XDS_NODE_ID: 'w-1',
         REDIS_SOCKET_TYPE: 'tcp',
         REDIS_URL: redis.url,
@@ -27,7 +27,7 @@ browserTest(
       },
     });
     await worker.decide('customer=ada');
-    const { page, complaints } = await visit(t, place, 'rules?domain=d');
+    const { page, complaints } = await visit(t, served, 'rules?domain=d');
     await shows(page, /3 per year/);
     t.notRegex(await readPage(page), /Store/);
     await redis.kill();
@@ -37,18 +37,18 @@ browserTest(
     await shows(page, sentence);
     t.regex(await page.locator('.verdict').innerText(), /not enforced/);
     await eventually('it is in the activity', async () =>
-      (await place.plane.fetch('/activity')).body.deeds.some(({ what }: { what: string }) =>
+      (await served.plane.fetch('/activity')).body.deeds.some(({ what }: { what: string }) =>
         what.startsWith('Store unreachable: all requests are allowed'),
       ),
     );
-    const { stderr } = await place.plane.run('status');
+    const { stderr } = await served.plane.run('status');
     t.is(sentence.exec(stderr)?.[0], sentence.exec(await readPage(page))?.[0]);
-    const violations = await look(page, 'store-away');
+    const violations = await observe(page, 'store-away');
 
     await redis.restart();
     await eventually('it is over', async () => {
       await worker.decide('customer=ada');
-      return (await place.plane.fetch('/activity')).body.deeds.some(({ what }: { what: string }) =>
+      return (await served.plane.fetch('/activity')).body.deeds.some(({ what }: { what: string }) =>
         /^Store unreachable: over, after /.test(what),
       );
     });
@@ -58,7 +58,7 @@ browserTest(
     await shows(page, /What happened at \d\d:\d\d .*Store unreachable: all requests are allowed/);
     t.notRegex(await page.locator('.verdict').innerText(), /not enforced/);
     t.regex(page.url(), /#\/fleet\?at=\d{4}-\d\d-\d\dT\d\d%3A\d\dZ$/);
-    violations.push(...(await look(page, 'minute')));
+    violations.push(...(await observe(page, 'minute')));
     t.deepEqual(violations, []);
     t.deepEqual(complaints, []);
   },

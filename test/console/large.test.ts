@@ -5,7 +5,7 @@ import { readConsoleAssets } from '../../control-plane/server/console/assets.ts'
 import type { LinkedWorker } from '../../control-plane/server/fleet/fleet.ts';
 import type { ConnectedWorker } from '../../control-plane/server/xds/workers.ts';
 import { startAdminApi } from '../support/admin-api.ts';
-import { closeBrowser, look, openTab, type Page, testWithBrowser } from '../support/browser.ts';
+import { closeBrowser, observe, openTab, type Page, testWithBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { listenFor } from '../support/listen.ts';
 
@@ -115,11 +115,11 @@ browserTest('a thousand workers and two thousand rules are bounded work for a pa
   await page.getByText('no memory is left', { exact: true }).waitFor();
   await page.getByRole('button', { name: 'Show 100 more of 900' }).waitFor();
   const fleet = await watchUpdates(page, /\/status\?workers=true/, 2);
-  const violations = await look(page, 'large-fleet');
+  const violations = await observe(page, 'large-fleet');
   await page.goto(`http://127.0.0.1:${port}/console/#/rules?domain=d`);
   await page.getByText('2,000 rules').waitFor();
   const rulesPage = await watchUpdates(page, /\/traffic\/rules/, 2);
-  violations.push(...(await look(page, 'large-rules')));
+  violations.push(...(await observe(page, 'large-rules')));
   await page.getByLabel('Find a rule').fill('k1999');
   await page.getByText('1 rule', { exact: true }).waitFor();
   t.log('CPU of an update and longest frame, in ms:', { fleet, rules: rulesPage });

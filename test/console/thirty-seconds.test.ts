@@ -1,7 +1,7 @@
 // Tests six questions that an operator on call has half a minute for, each in three states of a fleet, answered only
 // from what is visible.
 import test from 'ava';
-import { closeBrowser, look, openTab, type Page, testWithBrowser } from '../support/browser.ts';
+import { closeBrowser, observe, openTab, type Page, testWithBrowser } from '../support/browser.ts';
 import { consoleUrl, shows } from './console-fixture.ts';
 import { startFleetOfFive } from './fleet-of-five.ts';
 
@@ -92,7 +92,7 @@ browserTest(
     await questions.isInForceEverywhere(page, /taken back Revision \w{12} was taken back/);
     await questions.whoRefused(page, /0 workers Nothing matches/);
     await questions.whatChanged(page, /was taken back: .*it was wrong/);
-    t.deepEqual(await look(page, 'questions-rollout'), []);
+    t.deepEqual(await observe(page, 'questions-rollout'), []);
   },
 );
 
@@ -130,7 +130,7 @@ browserTest(
       page,
       /pending Revision \w{12} is in force on all 3 connected workers, but 2 of 5 workers of the last 5 minutes are gone/,
     );
-    t.deepEqual(await look(page, 'questions-dead-worker'), []);
+    t.deepEqual(await observe(page, 'questions-dead-worker'), []);
   },
 );
 
@@ -169,7 +169,7 @@ browserTest(
       .getByRole('alert')
       .getByText('Not done: the control plane does not answer.')
       .waitFor();
-    const violations = await look(page, 'questions-silent-undo');
+    const violations = await observe(page, 'questions-silent-undo');
     await page.keyboard.press('Escape');
 
     // The page names another place where it can be done.
@@ -185,7 +185,7 @@ browserTest(
     await questions.howDoIUndo(page, /^Roll back to/, /has at once, without steps/);
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     await shows(page, /✓ in force .* Roll back to \w{12}: it was wrong/);
-    violations.push(...(await look(page, 'questions-other-plane')));
+    violations.push(...(await observe(page, 'questions-other-plane')));
     t.deepEqual(violations, []);
   },
 );

@@ -1,6 +1,6 @@
 // Tests where links in the console lead: from a refusal to its undo, from a name to its page, from a table to a file.
 import test from 'ava';
-import { closeBrowser, look, type Page, testWithBrowser } from '../support/browser.ts';
+import { closeBrowser, observe, type Page, testWithBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { sampleRules, shows, startConsole, startFed, visit } from './console-fixture.ts';
 
@@ -20,16 +20,16 @@ async function find(page: Page, text: string, first: RegExp): Promise<void> {
 browserTest(
   'the reason for a refusal links to the author of the limit, and to the dialog that undoes only that change',
   async (t) => {
-    const place = await startConsole(t, {
+    const served = await startConsole(t, {
       'd.yaml': sampleRules.replace('per_unit: 3', 'per_unit: 30'),
     });
-    place.rules.replace('d.yaml', sampleRules);
+    served.rules.replace('d.yaml', sampleRules);
     await eventually('two revisions', async () => {
-      return (await place.plane.fetch('/revisions')).body.revisions.length === 2;
+      return (await served.plane.fetch('/revisions')).body.revisions.length === 2;
     });
-    const worker = await startFed(t, place, 'w-1');
+    const worker = await startFed(t, served, 'w-1');
     for (let count = 0; count < 6; count++) await worker.decide('customer=ada');
-    const { page, complaints } = await visit(t, place);
+    const { page, complaints } = await visit(t, served);
     await page.getByText('in force').first().waitFor();
     await page.keyboard.press('/');
     await page.getByRole('dialog').getByRole('searchbox').fill('somebody');
@@ -39,7 +39,7 @@ browserTest(
     await shows(page, /Refused now \(429\): 6 of 3 a year/);
     await shows(page, /- key: customer metadata: \{ owner: checkout \}/);
     await shows(page, /Changed last .* in \w{12}.* 30 per year -> 3 per year/);
-    const violations = await look(page, 'why');
+    const violations = await observe(page, 'why');
     await page.getByRole('button', { name: 'Undo that change…' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByText('3 per year -> 30 per year').waitFor();
@@ -55,7 +55,7 @@ browserTest(
     ] as const) {
       await find(page, text, first);
       await shows(page, shown);
-      violations.push(...(await look(page, `found-${text}`)));
+      violations.push(...(await observe(page, `found-${text}`)));
     }
     t.deepEqual(violations, []);
     t.deepEqual(complaints, []);
@@ -66,8 +66,8 @@ browserTest('tables can be sorted by their columns and exported as CSV', async (
   const rules = ['k10', 'k9', 'k2'].map(
     (key) => `  - key: ${key}\n    rate_limit: { unit: year, requests_per_unit: 3 }\n`,
   );
-  const place = await startConsole(t, { 'd.yaml': `domain: d\ndescriptors:\n${rules.join('')}` });
-  const { page } = await visit(t, place, 'rules?domain=d');
+  const served = await startConsole(t, { 'd.yaml': `domain: d\ndescriptors:\n${rules.join('')}` });
+  const { page } = await visit(t, served, 'rules?domain=d');
   await shows(page, /k10 .* k9 .* k2/);
   await page.getByRole('button', { name: 'Rule', exact: true }).click();
   await shows(page, /k2 .* k9 .* k10/);

@@ -2,7 +2,7 @@
 // then the commit, or what prevents it.
 import test from 'ava';
 import { systemClock } from '../../shared/clock.ts';
-import { closeBrowser, look, testWithBrowser } from '../support/browser.ts';
+import { closeBrowser, observe, testWithBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   audited,
@@ -21,14 +21,14 @@ browserTest(
   'a rule is edited where it is shown: checked during editing, with the requests that it would refuse, then committed',
   async (t) => {
     const sourceUrl = 'https://git.example/rules/blob/main/{file}#L{line}';
-    const place = await startConsole(t, { 'd.yaml': sampleRules }, '--source-url', sourceUrl);
+    const served = await startConsole(t, { 'd.yaml': sampleRules }, '--source-url', sourceUrl);
     // Reports of the last two minutes count, and those of a faster clock would have expired before they are all read.
-    const worker = await startFed(t, place, 'w-1', systemClock);
+    const worker = await startFed(t, served, 'w-1', systemClock);
     for (let count = 0; count < 9; count++) await worker.decide('customer=ada');
     await eventually('ada is told', async () => {
-      return (await place.plane.fetch('/top')).body.values[0]?.atLeast === 6;
+      return (await served.plane.fetch('/top')).body.values[0]?.atLeast === 6;
     });
-    const { page, context, complaints } = await visit(t, place, 'rule?rule=d.customer');
+    const { page, context, complaints } = await visit(t, served, 'rule?rule=d.customer');
     const link = page.getByRole('link', { name: 'd.yaml:3' });
     t.is(await link.first().getAttribute('href'), 'https://git.example/rules/blob/main/d.yaml#L3');
     await page.getByRole('link', { name: 'Change…' }).click();
@@ -44,13 +44,13 @@ browserTest(
     await shows(page, /Did you mean 'year'/);
     await shows(page, /Nothing, as long as the rules have errors\./);
     t.true(await commit.isDisabled());
-    const violations = await look(page, 'what-if-broken');
+    const violations = await observe(page, 'what-if-broken');
 
     await editor.fill(text.replace('per_unit: 3', 'per_unit: 1'));
     await shows(page, /accepted .* estimate .* Refused 6 as it was Would be refused 6 to 8 about/);
     await shows(page, /customer=ada d\.customer 6 6 to 8/);
     await shows(page, /3 per year -> 1 per year/);
-    violations.push(...(await look(page, 'what-if')));
+    violations.push(...(await observe(page, 'what-if')));
     await context.grantPermissions(['clipboard-read', 'clipboard-write']);
     await page.getByRole('button', { name: 'Copy the patch' }).click();
     await page.getByRole('button', { name: 'Copied' }).waitFor();
@@ -59,10 +59,10 @@ browserTest(
       /^--- a\/d\.yaml\n\+\+\+ b\/d\.yaml\n@@ -2,7 \+2,7 @@\n.*\n-.*per_unit: 3 }\n\+.*per_unit: 1 }\n/s,
     );
 
-    place.rules.replace('d.yaml', sampleRules.replace('per_unit: 20', 'per_unit: 30'));
+    served.rules.replace('d.yaml', sampleRules.replace('per_unit: 20', 'per_unit: 30'));
     await shows(page, /The domain was changed meanwhile, in \w{12}.* Your text is kept\./);
     t.true(await commit.isDisabled());
-    violations.push(...(await look(page, 'what-if-stale')));
+    violations.push(...(await observe(page, 'what-if-stale')));
     await page.getByRole('button', { name: 'Put my text in the newer file' }).click();
     await eventually('it can be committed', async () => !(await commit.isDisabled())).catch(
       async (error: Error) => t.fail(`${error.message}; it shows: ${await readPage(page)}`),
@@ -73,13 +73,13 @@ browserTest(
       dialog,
       /3 per year -> 1 per year.*By estimate, in the last two minutes 6 to 8 would have been refused, in place of 6\.\s+All workers get it at once\./s,
     );
-    violations.push(...(await look(page, 'what-if-commit')));
+    violations.push(...(await observe(page, 'what-if-commit')));
     await page.getByLabel('Reason, for the audit log').fill('they pay less');
     await page.keyboard.press('Enter');
     await dialog.waitFor({ state: 'detached' });
     await shows(page, /1 per year d\.yaml:3/);
-    await audited(place, /audit: put domain d: they pay less: done/);
-    const { files } = (await place.plane.fetch('/domains/d')).body;
+    await audited(served, /audit: put domain d: they pay less: done/);
+    const { files } = (await served.plane.fetch('/domains/d')).body;
     t.is(
       files[0].yaml,
       sampleRules.replace('per_unit: 20', 'per_unit: 30').replace('per_unit: 3 }', 'per_unit: 1 }'),
@@ -87,12 +87,12 @@ browserTest(
 
     await page.getByRole('link', { name: 'Change…' }).click();
     await shows(page, /as it is now/);
-    t.is(await place.plane.end('SIGTERM'), 0);
+    t.is(await served.plane.end('SIGTERM'), 0);
     await editor.fill(text.replace('per_unit: 3', 'per_unit: 2'));
     await shows(page, /The control plane does not answer\./);
     t.regex(await editor.inputValue(), /per_unit: 2/);
     t.true(await commit.isDisabled());
-    violations.push(...(await look(page, 'what-if-silent')));
+    violations.push(...(await observe(page, 'what-if-silent')));
     t.deepEqual(violations, []);
     t.deepEqual(
       complaints.filter((line) => !/Failed to load resource|net::ERR/.test(line)),

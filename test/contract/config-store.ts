@@ -43,20 +43,20 @@ const textsOf = (revision: Revision | undefined) =>
   Object.fromEntries(revision?.files.map(({ path, text }) => [path, text]) ?? []);
 
 export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
-  const check = (title: string, run: (t: ExecutionContext, place: StoreTarget) => Promise<void>) =>
+  const check = (title: string, run: (t: ExecutionContext, target: StoreTarget) => Promise<void>) =>
     test(`${suite.name}: ${title}`, async (t) => {
       await run(t, await suite.prepare(t));
     });
 
   /** Two stores, or one that is used twice. */
-  const openWriters = (place: StoreTarget) => {
-    const { store } = place.open();
-    return [store, suite.writers === 2 ? place.open().store : store];
+  const openWriters = (target: StoreTarget) => {
+    const { store } = target.open();
+    return [store, suite.writers === 2 ? target.open().store : store];
   };
 
-  check('a revision has the files of all folders, ordered by path', async (t, place) => {
-    await place.put({ 'b.yaml': 'b', 'a/z.yml': 'z', 'a.yaml': 'ä\n', 'a/b/c.yaml': '' });
-    const revision = await place.open().store.read();
+  check('a revision has the files of all folders, ordered by path', async (t, target) => {
+    await target.put({ 'b.yaml': 'b', 'a/z.yml': 'z', 'a.yaml': 'ä\n', 'a/b/c.yaml': '' });
+    const revision = await target.open().store.read();
     t.deepEqual(pathsOf(revision), ['a.yaml', 'a/b/c.yaml', 'a/z.yml', 'b.yaml']);
     t.deepEqual(textsOf(revision)['a.yaml'], 'ä\n');
     t.deepEqual(revision.problems, []);
@@ -64,15 +64,15 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.true(Math.abs(revision.atMs - Date.now()) < 120_000);
   });
 
-  check('two stores on one place agree on the revision', async (t, place) => {
-    await place.put({ 'a.yaml': 'a' });
-    const [one, other] = [place.open(), place.open()];
+  check('two stores on one place agree on the revision', async (t, target) => {
+    await target.put({ 'a.yaml': 'a' });
+    const [one, other] = [target.open(), target.open()];
     t.is((await one.store.read()).id, (await other.store.read()).id);
   });
 
-  check('hidden files are skipped, other files get a warning', async (t, place) => {
-    await place.put({ '.ci/x.yaml': 'x', '.y.yaml': 'y', 'a.yaml': 'a', 'docs/README.md': '#' });
-    const revision = await place.open().store.read();
+  check('hidden files are skipped, other files get a warning', async (t, target) => {
+    await target.put({ '.ci/x.yaml': 'x', '.y.yaml': 'y', 'a.yaml': 'a', 'docs/README.md': '#' });
+    const revision = await target.open().store.read();
     t.deepEqual(pathsOf(revision), ['a.yaml']);
     t.is(
       formatProblems(revision.problems),
@@ -81,23 +81,23 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     );
   });
 
-  check('of very many ignored files the first forty are named', async (t, place) => {
+  check('of very many ignored files the first forty are named', async (t, target) => {
     const other = Array.from({ length: 60 }, (_, at) => [`f${1_000 + at}.md`, '#']);
-    await place.put({ ...Object.fromEntries(other), 'a.yaml': 'a' });
-    const revision = await place.open().store.read();
+    await target.put({ ...Object.fromEntries(other), 'a.yaml': 'a' });
+    const revision = await target.open().store.read();
     t.deepEqual(pathsOf(revision), ['a.yaml']);
     const named = revision.problems.map(({ file }) => file);
     t.deepEqual([named.length, named[0], named[39], named[40]], [41, 'f1000.md', 'f1039.md', '.']);
     t.is(revision.problems.at(-1)?.message, '20 more warnings like those before');
   });
 
-  check('a file that is not text, or too large, is an error of the revision', async (t, place) => {
-    await place.put({
+  check('a file that is not text, or too large, is an error of the revision', async (t, target) => {
+    await target.put({
       'a.yaml': Buffer.from('a: b\nc: \xff', 'latin1'),
       'b.yaml': 'b'.repeat(101),
     });
     const bounds = { fileBytes: 100, totalBytes: 1000, files: 10, entries: 100, depth: 5 };
-    const revision = await place.open({ bounds }).store.read();
+    const revision = await target.open({ bounds }).store.read();
     t.deepEqual(pathsOf(revision), []);
     t.deepEqual(revision.problems.map((problem) => formatProblem(problem).split('\n')[0]).sort(), [
       'a.yaml:2:4: error: the file is not UTF-8 text',
@@ -105,10 +105,10 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     ]);
   });
 
-  check('too many files are not read at all', async (t, place) => {
-    await place.put({ 'a.yaml': 'a', 'b.yaml': 'b', 'c.yaml': 'c' });
+  check('too many files are not read at all', async (t, target) => {
+    await target.put({ 'a.yaml': 'a', 'b.yaml': 'b', 'c.yaml': 'c' });
     const bounds = { fileBytes: 100, totalBytes: 1000, files: 2, entries: 100, depth: 5 };
-    const revision = await place.open({ bounds }).store.read();
+    const revision = await target.open({ bounds }).store.read();
     t.deepEqual(pathsOf(revision), []);
     t.is(
       formatProblems(revision.problems),
@@ -117,13 +117,13 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     );
   });
 
-  check('a watcher gets the newest revision, then each that differs', async (t, place) => {
-    await place.put({ 'a.yaml': '1' });
-    const { store } = place.open();
+  check('a watcher gets the newest revision, then each that differs', async (t, target) => {
+    await target.put({ 'a.yaml': '1' });
+    const { store } = target.open();
     const seen: Revision[] = [];
     const stop = store.watch((revision) => seen.push(revision));
     await eventually('the first revision', () => seen.length === 1);
-    await place.put({ 'a.yaml': '2' });
+    await target.put({ 'a.yaml': '2' });
     await eventually('the second revision', () => seen.length === 2);
     await store.trigger();
     await store.read();
@@ -133,14 +133,14 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     );
     stop();
     stop();
-    await place.put({ 'a.yaml': '3' });
+    await target.put({ 'a.yaml': '3' });
     await store.trigger();
     t.is(seen.length, 2);
   });
 
-  check('a later watcher gets the newest revision too', async (t, place) => {
-    await place.put({ 'a.yaml': '1' });
-    const { store } = place.open();
+  check('a later watcher gets the newest revision too', async (t, target) => {
+    await target.put({ 'a.yaml': '1' });
+    const { store } = target.open();
     const { id } = await store.read();
     const seen: string[] = [];
     store.watch((revision) => seen.push(revision.id));
@@ -148,20 +148,20 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.deepEqual(seen, [id]);
   });
 
-  check('a trigger notifies watchers before it resolves', async (t, place) => {
-    await place.put({ 'a.yaml': '1' });
-    const { store } = place.open();
+  check('a trigger notifies watchers before it resolves', async (t, target) => {
+    await target.put({ 'a.yaml': '1' });
+    const { store } = target.open();
     const seen: unknown[] = [];
     store.watch((revision) => seen.push(textsOf(revision)['a.yaml']));
     await store.trigger();
-    await place.put({ 'a.yaml': '2' });
+    await target.put({ 'a.yaml': '2' });
     await store.trigger();
     t.is(seen.at(-1), '2');
   });
 
-  check('a write puts and deletes, and everyone sees it', async (t, place) => {
-    await place.put({ 'a.yaml': 'a', 'b.yaml': 'b' });
-    const [one, other] = [place.open(), place.open()];
+  check('a write puts and deletes, and everyone sees it', async (t, target) => {
+    await target.put({ 'a.yaml': 'a', 'b.yaml': 'b' });
+    const [one, other] = [target.open(), target.open()];
     const before = await one.store.read();
     const result = await one.store.write(
       { put: [{ path: 'new/c.yaml', text: 'c' }], delete: ['a.yaml'] },
@@ -181,9 +181,9 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.deepEqual(await one.store.history(1), [newest]);
   });
 
-  check('the author and the reason of a change are known to all followers', async (t, place) => {
-    await place.put({ 'a.yaml': 'a', 'b.yaml': Buffer.from('\xff', 'latin1'), 'c.yaml': 'c' });
-    const [one, other] = openWriters(place) as [ConfigStore, ConfigStore];
+  check('the author and the reason of a change are known to all followers', async (t, target) => {
+    await target.put({ 'a.yaml': 'a', 'b.yaml': Buffer.from('\xff', 'latin1'), 'c.yaml': 'c' });
+    const [one, other] = openWriters(target) as [ConfigStore, ConfigStore];
     const notified: (string | undefined)[] = [];
     other.watch(({ message }) => notified.push(message));
     await other.trigger();
@@ -201,12 +201,12 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.is(notified.at(-1), message);
     t.like((await other.history(1))[0], wanted);
     t.like(await other.readRevision(id), wanted);
-    if (suite.writers === 2) t.like(await place.open().store.read(), wanted);
+    if (suite.writers === 2) t.like(await target.open().store.read(), wanted);
   });
 
-  check('watchers are notified of a write of their own store', async (t, place) => {
-    await place.put({ 'a.yaml': 'a' });
-    const { store } = place.open();
+  check('watchers are notified of a write of their own store', async (t, target) => {
+    await target.put({ 'a.yaml': 'a' });
+    const { store } = target.open();
     const seen: string[] = [];
     store.watch((revision) => seen.push(revision.id));
     await store.trigger();
@@ -217,11 +217,11 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.is(seen.at(-1), result.ok ? result.revision.id : '');
   });
 
-  check('a write that expects an outdated revision writes nothing', async (t, place) => {
-    await place.put({ 'a.yaml': 'a' });
-    const { store } = place.open();
+  check('a write that expects an outdated revision writes nothing', async (t, target) => {
+    await target.put({ 'a.yaml': 'a' });
+    const { store } = target.open();
     const before = await store.read();
-    await place.put({ 'b.yaml': 'b' });
+    await target.put({ 'b.yaml': 'b' });
     const options = { ...unconditional, expectedRevision: before.id };
     const result = await store.write({ put: [{ path: 'c.yaml', text: 'c' }], delete: [] }, options);
     t.like(result, { ok: false, reason: 'changed_since' });
@@ -230,9 +230,9 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.is(!result.ok && result.reason === 'changed_since' ? result.current.id : '', now.id);
   });
 
-  check('of two writes that expect the same revision one succeeds', async (t, place) => {
-    await place.put({ 'a.yaml': 'a' });
-    const stores = openWriters(place);
+  check('of two writes that expect the same revision one succeeds', async (t, target) => {
+    await target.put({ 'a.yaml': 'a' });
+    const stores = openWriters(target);
     const options = { ...unconditional, expectedRevision: (await stores[0]?.read())?.id };
     const results = await Promise.all(
       stores.map((store, index) =>
@@ -243,9 +243,9 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.is(pathsOf((await stores[0]?.read()) as Revision).length, 2);
   });
 
-  check('writes without expectation all succeed, in any order', async (t, place) => {
-    await place.put({ 'a.yaml': 'a' });
-    const stores = openWriters(place);
+  check('writes without expectation all succeed, in any order', async (t, target) => {
+    await target.put({ 'a.yaml': 'a' });
+    const stores = openWriters(target);
     const results = await Promise.all(
       stores.map((store, index) =>
         store.write({ put: [{ path: `w${index}.yaml`, text: 'w' }], delete: [] }, unconditional),
@@ -255,9 +255,9 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.deepEqual(pathsOf((await stores[1]?.read()) as Revision), ['a.yaml', 'w0.yaml', 'w1.yaml']);
   });
 
-  check('a write that changes nothing creates no revision', async (t, place) => {
-    await place.put({ 'a.yaml': 'a' });
-    const { store } = place.open();
+  check('a write that changes nothing creates no revision', async (t, target) => {
+    await target.put({ 'a.yaml': 'a' });
+    const { store } = target.open();
     const { id } = await store.read();
     const result = await store.write(
       { put: [{ path: 'a.yaml', text: 'a' }], delete: [] },
@@ -267,9 +267,9 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.is((await store.read()).id, id);
   });
 
-  check('an impossible change is refused as a whole with every reason', async (t, place) => {
-    await place.put({ 'a.yaml': 'a' });
-    const { store } = place.open();
+  check('an impossible change is refused as a whole with every reason', async (t, target) => {
+    await target.put({ 'a.yaml': 'a' });
+    const { store } = target.open();
     const text = 'x';
     const bad = [
       '../x.yaml',
@@ -301,10 +301,10 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.deepEqual(pathsOf(await store.read()), ['a.yaml']);
   });
 
-  check('unreadable files can be replaced and deleted', async (t, place) => {
+  check('unreadable files can be replaced and deleted', async (t, target) => {
     const bytes = Buffer.from('\xff', 'latin1');
     const large = 'l'.repeat(101);
-    await place.put({
+    await target.put({
       'a.yaml': 'a',
       'b.yaml': bytes,
       'c/d.yaml': bytes,
@@ -312,7 +312,7 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
       'f.yml': large,
     });
     const bounds = { fileBytes: 100, totalBytes: 1000, files: 10, entries: 100, depth: 5 };
-    const { store } = place.open({ bounds });
+    const { store } = target.open({ bounds });
     const { id, problems } = await store.read();
     t.is(problems.length, 4);
     const put = ['b.yaml', 'e.yaml'].map((path) => ({ path, text: 'new' }));
@@ -326,11 +326,11 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     ]);
   });
 
-  check('an earlier revision can be read, and written again', async (t, place) => {
-    await place.put({ 'a.yaml': '1' });
-    const { store } = place.open();
+  check('an earlier revision can be read, and written again', async (t, target) => {
+    await target.put({ 'a.yaml': '1' });
+    const { store } = target.open();
     const first = await store.read();
-    await place.put({ 'a.yaml': '2', 'b.yaml': '2' });
+    await target.put({ 'a.yaml': '2', 'b.yaml': '2' });
     const second = await store.read();
     t.deepEqual(textsOf(await store.readRevision(first.id)), { 'a.yaml': '1' });
     t.deepEqual(textsOf(await store.readRevision(second.id)), { 'a.yaml': '2', 'b.yaml': '2' });
@@ -344,11 +344,11 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     }
   });
 
-  check('a revision is found by its prefix; the newest was made from it', async (t, place) => {
-    await place.put({ 'a.yaml': '1' });
-    const { store } = place.open();
+  check('a revision is found by its prefix; the newest was made from it', async (t, target) => {
+    await target.put({ 'a.yaml': '1' });
+    const { store } = target.open();
     const first = await store.read();
-    await place.put({ 'a.yaml': '2' });
+    await target.put({ 'a.yaml': '2' });
     const second = await store.read();
     const included = (id: string) => ({ id, isIncluded: true });
     t.deepEqual(await store.locate(first.id.slice(0, 8), second.id), included(first.id));
@@ -359,26 +359,26 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     }
   });
 
-  check('the history outlives the process', async (t, place) => {
-    await place.put({ 'a.yaml': '1' });
-    const first = place.open({ state: 'kept' });
+  check('the history outlives the process', async (t, target) => {
+    await target.put({ 'a.yaml': '1' });
+    const first = target.open({ state: 'kept' });
     const one = await first.store.read();
-    await place.put({ 'a.yaml': '2' });
+    await target.put({ 'a.yaml': '2' });
     const two = await first.store.read();
     await first.store.close();
-    const { store } = place.open({ state: 'kept' });
+    const { store } = target.open({ state: 'kept' });
     t.deepEqual(pluck(await store.history(2), 'id'), [two.id, one.id]);
     t.deepEqual(textsOf(await store.readRevision(one.id)), { 'a.yaml': '1' });
   });
 
-  check('an unreachable place keeps the last revision and logs it once', async (t, place) => {
-    await place.put({ 'a.yaml': '1' });
-    const { store, log } = place.open();
+  check('an unreachable place keeps the last revision and logs it once', async (t, target) => {
+    await target.put({ 'a.yaml': '1' });
+    const { store, log } = target.open();
     const seen: string[] = [];
     store.watch((revision) => seen.push(revision.id));
     const { id } = await store.read();
     t.like(store.status(), { reachable: true, failingSinceMs: undefined, lastError: undefined });
-    place.hide();
+    target.hide();
     await store.trigger();
     await store.trigger();
     t.is((await store.read()).id, id);
@@ -387,10 +387,10 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.is(status.revision?.id, id);
     t.true((status.failingSinceMs ?? 0) >= (status.lastSuccessMs ?? 0));
     t.truthy(status.lastError);
-    place.show();
+    target.show();
     await store.trigger();
     t.is(store.status().reachable, true);
-    await place.put({ 'a.yaml': '2' });
+    await target.put({ 'a.yaml': '2' });
     await store.trigger();
     t.is(seen.length, 2);
     const lines = log.lines.filter((line) => line.includes('The store'));
@@ -402,26 +402,26 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.regex(lines[1] ?? '', /can be read again, after .* and \d+ attempts/);
   });
 
-  check('a place that was never reached is an error that names it', async (t, place) => {
-    place.hide();
-    const { store } = place.open();
+  check('a place that was never reached is an error that names it', async (t, target) => {
+    target.hide();
+    const { store } = target.open();
     const error = await t.throwsAsync<AppError>(store.read());
     t.like(error, { code: 'store' });
     t.is(store.status().revision, undefined);
-    place.show();
-    await place.put({ 'a.yaml': '1' });
+    target.show();
+    await target.put({ 'a.yaml': '1' });
     t.deepEqual(textsOf(await store.read()), { 'a.yaml': '1' });
   });
 
-  check('after it is closed nothing is read, and closing again is fine', async (t, place) => {
-    await place.put({ 'a.yaml': '1' });
-    const { store } = place.open();
+  check('after it is closed nothing is read, and closing again is fine', async (t, target) => {
+    await target.put({ 'a.yaml': '1' });
+    const { store } = target.open();
     const seen: string[] = [];
     store.watch((revision) => seen.push(revision.id));
     await store.close();
     await store.close();
     await t.throwsAsync(store.read(), { message: /was closed/ });
-    await place.put({ 'a.yaml': '2' });
+    await target.put({ 'a.yaml': '2' });
     await store.trigger();
     t.true(seen.length <= 1);
   });

@@ -60,21 +60,21 @@ export function testEngine(
 
 function testEngineText(test: DeclareTest, { name, prepare }: EngineKind): void {
   test(`${name}: a call to an engine that does not answer ends in time, and the engine is used again once it answers`, async (t) => {
-    const place = prepare(t);
-    await place.open().swap(undefined, 'first');
-    const text = place.openFor(300);
-    place.stall();
+    const target = prepare(t);
+    await target.open().swap(undefined, 'first');
+    const text = target.openFor(300);
+    target.stall();
     for (const call of [() => text.read(), () => text.swap('1', 'b'), () => text.setAside('1')]) {
       await t.throwsAsync(call(), { instanceOf: AppError, message: 'no answer within 300 ms' });
     }
-    place.show();
-    t.is((await place.open().read())?.text, 'first');
+    target.show();
+    t.is((await target.open().read())?.text, 'first');
   });
 
   test(`${name}: a control plane that stops does not wait for it`, async (t) => {
-    const place = prepare(t);
-    const text = place.open();
-    place.stall();
+    const target = prepare(t);
+    const text = target.open();
+    target.stall();
     const read = text.read();
     text.close();
     await t.throwsAsync(read, { instanceOf: AppError, message: 'the control plane stops' });
@@ -82,10 +82,10 @@ function testEngineText(test: DeclareTest, { name, prepare }: EngineKind): void 
   });
 
   test(`${name}: messages name the setting and the host, and no secret`, async (t) => {
-    const place = prepare(t);
+    const target = prepare(t);
     const secret = 'sesame-0123456789';
-    const text = place.openWithSecret(secret);
-    t.true(text.description.includes(place.address), text.description);
+    const text = target.openWithSecret(secret);
+    t.true(text.description.includes(target.address), text.description);
     t.true(text.description.includes('--record'), text.description);
     for (const call of [() => text.read(), () => text.swap(undefined, 'a')]) {
       const error = await t.throwsAsync(call(), { instanceOf: AppError });

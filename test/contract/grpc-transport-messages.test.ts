@@ -171,8 +171,8 @@ test('metadata up to the allowed size reaches the method', async (t) => {
     [path]: {
       kind: 'unary',
       answer(_bytes, _start, _end, call) {
-        const told = ['x-0', 'x-99', 'x-large'].map((name) => call.header(name));
-        call.succeed(Buffer.from(told.join('|')));
+        const received = ['x-0', 'x-99', 'x-large'].map((name) => call.header(name));
+        call.succeed(Buffer.from(received.join('|')));
         return undefined;
       },
     },
@@ -213,8 +213,8 @@ test('compressed requests are limited by their decompressed size', async (t) => 
 test('a damaged compressed request is an error only for its caller', async (t) => {
   const calls = countCalls(echo);
   const caller = await (await startTransport(t, { [path]: calls.method })).connect();
-  const whole = gzipSync(text);
-  for (const body of [Buffer.from('no gzip at all'), whole.subarray(0, whole.length - 9)]) {
+  const full = gzipSync(text);
+  for (const body of [Buffer.from('no gzip at all'), full.subarray(0, full.length - 9)]) {
     t.is((await callCompressed(caller, 'gzip', body)).grpcStatus, 13);
   }
   t.is(calls.count, 0);
@@ -240,8 +240,8 @@ test('a compressed message without a declared compression is refused', async (t)
 test('a unary call has exactly one message', async (t) => {
   const calls = countCalls(echo);
   const caller = await (await startTransport(t, { [path]: calls.method })).connect();
-  const whole = toMessage(text);
-  for (const body of [Buffer.of(), Buffer.concat([whole, whole])]) {
+  const full = toMessage(text);
+  for (const body of [Buffer.of(), Buffer.concat([full, full])]) {
     const call = caller.open(path);
     call.stream.end(body);
     t.true([12, 13].includes((await call.answer).grpcStatus ?? 0), `${body.length} bytes`);

@@ -105,7 +105,7 @@ async function compare(
     for (const [index, hit] of counted.entries()) {
       const asked = hits[index] as number;
       if (asked < 0) model.giveBack(-asked, nowMs);
-      const isOver = asked >= 0 && model.take(asked, nowMs);
+      const isOver = asked >= 0 && model.count(asked, nowMs);
       const after = limiter.capacity - model.room(nowMs);
       const isCounted = !isOver || limiter.countsOver;
       t.is(hit.after, isCounted ? after : after + asked, JSON.stringify({ limiter, list, index }));

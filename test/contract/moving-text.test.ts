@@ -37,14 +37,14 @@ function createTargets(t: ExecutionContext) {
     const address = { host: '127.0.0.1', port: server.port };
     const noTls = { ca: undefined, cert: undefined, key: undefined };
     const access = { password: '', passwordFile: undefined, tls: noTls };
-    const place = {
+    const target = {
       kind: 'redis',
       address,
       isTls: false,
       database: 0,
       username: undefined,
     } as const;
-    return new RedisSharedText(place, name, access);
+    return new RedisSharedText(target, name, access);
   };
   return {
     repository,

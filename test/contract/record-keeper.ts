@@ -91,7 +91,7 @@ interface Joined {
 }
 
 export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTextKind): void {
-  function openFleet(t: ExecutionContext, place: SharedTextTarget = prepare(t)) {
+  function openFleet(t: ExecutionContext, target: SharedTextTarget = prepare(t)) {
     const clock = createManualClock();
     const log = createRecordedLog();
     const all: RecordKeeper[] = [];
@@ -99,7 +99,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     const fleet = {
       clock,
       log,
-      place,
+      target,
       lines: (part: string) => log.lines.filter((line) => line.includes(part)),
       /** `own`: the copy of an earlier process. */
       async join(
@@ -107,7 +107,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
         own = createMemoryText(),
         mode: Reached['mode'] = 'fine',
       ): Promise<Joined> {
-        const text = reach(place.open());
+        const text = reach(target.open());
         text.mode = mode;
         const id = `process-${++processes}`;
         const keeper = new RecordKeeper({
@@ -271,8 +271,8 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
   });
 
   test(`${name}: a place without write permission is reported once, no control plane leads, and what has no steps is remembered`, async (t) => {
-    const place = prepare(t);
-    const fleet = openFleet(t, { ...place, open: place.openReadOnly });
+    const target = prepare(t);
+    const fleet = openFleet(t, { ...target, open: target.openReadOnly });
     const { keeper: one, text, own } = await fleet.join('one');
     t.false(await one.write(begin));
     t.regex(one.state.error ?? '', /takes no writes from this control plane/);
@@ -304,7 +304,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     const [one, two] = [(await fleet.join('one')).keeper, (await fleet.join('two')).keeper];
     await one.write(begin);
     await fleet.pass(2);
-    fleet.place.hide();
+    fleet.target.hide();
     await fleet.pass(15);
     t.true(leads(one.state));
     t.false(isVacant(two.state));
@@ -363,7 +363,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     const fleet = openFleet(t);
     const { keeper: one } = await fleet.join('one');
     await one.write(begin);
-    const text = fleet.place.open();
+    const text = fleet.target.open();
     const found = await text.read();
     const newer = (found?.text ?? '').replace('"format":3', '"format":9');
     t.is((await text.swap(found?.version, newer)).kind, 'written');
@@ -391,7 +391,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
       const fleet = openFleet(t);
       const { keeper: one } = await fleet.join('one');
       await one.write(begin);
-      const text = fleet.place.open();
+      const text = fleet.target.open();
       t.is(
         (await text.swap((await text.read())?.version, damage(toRecordText(one.record)))).kind,
         'written',

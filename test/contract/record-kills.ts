@@ -96,8 +96,8 @@ function mortalOwn(life: Life, own: OwnText): OwnText {
     path: own.path,
     read: () => life.perform(() => own.read(), true) ?? never,
     setAside: () => life.perform(() => own.setAside()) ?? never,
-    write: (kept) => life.perform(() => own.write(kept)) ?? never,
-    save: (kept) => void life.perform(() => own.save(kept)),
+    write: (record) => life.perform(() => own.write(record)) ?? never,
+    save: (record) => void life.perform(() => own.save(record)),
     restore: () => own.restore(),
     settled: () => own.settled(),
   };
@@ -117,7 +117,7 @@ export function testRecordKills(test: DeclareTest, { name, prepare }: KilledKind
     test(`${name}: a process that is killed at any effect, ${moment}, leaves the record before it or after it`, async (t) => {
       let kills = 0;
       for (let last = 1; ; last++) {
-        const place = prepare(t);
+        const target = prepare(t);
         const folder = createTemporaryFolder(t);
         const log = createRecordedLog();
         const clock = createManualClock();
@@ -147,7 +147,7 @@ export function testRecordKills(test: DeclareTest, { name, prepare }: KilledKind
           await keeper.handOver();
         }
         const life = new Life(last, moment);
-        const killed = open(life, place.open());
+        const killed = open(life, target.open());
         await Promise.race([live(life, killed), life.death.promise]);
         if (!life.isOver) {
           t.is(known, changes.length);
@@ -160,7 +160,7 @@ export function testRecordKills(test: DeclareTest, { name, prepare }: KilledKind
         await Promise.allSettled([...life.begun, settled()]);
         const before = known;
         const rest = new Life(Number.POSITIVE_INFINITY, moment);
-        const shared = place.open();
+        const shared = target.open();
         const next = open(rest, shared);
         await next.start();
         const what = `killed at effect ${last}`;

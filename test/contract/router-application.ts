@@ -153,9 +153,9 @@ export function testBoard({ name, inFront }: BoardUnderTest): void {
     for (let count = 0; count < 300; count += 1) {
       board.write({ author: 'ben', text: 'the same words again', tags: [] });
     }
-    const whole = await get('/notes/export', { 'accept-encoding': 'gzip' });
-    t.is(whole.headers.get('content-encoding'), 'gzip');
-    t.true((await whole.text()).split('\n').length > 300);
+    const full = await get('/notes/export', { 'accept-encoding': 'gzip' });
+    t.is(full.headers.get('content-encoding'), 'gzip');
+    t.true((await full.text()).split('\n').length > 300);
     const note = board.write({ author: 'ben', text: 'broken', tags: [] });
     const broken = {
       ...note,

@@ -80,15 +80,15 @@ test.serial('over TLS, with a certificate that etcd requires', async (t) => {
     key: write('server.key', serverCertificate.key),
   });
   const endpoints = [new URL(`https://127.0.0.1:${secured.port}`)];
-  const place = { kind: 'etcd', endpoints, username: undefined } as const;
+  const address = { kind: 'etcd', endpoints, username: undefined } as const;
   const client = {
     cert: write('client.pem', clientCertificate.cert),
     key: write('client.key', clientCertificate.key),
   };
-  const text = new EtcdSharedText(place, 'a', { ...open, tls: { ca, ...client } });
+  const text = new EtcdSharedText(address, 'a', { ...open, tls: { ca, ...client } });
   t.is((await text.swap(undefined, 'first')).kind, 'written');
   t.is((await text.read())?.text, 'first');
-  const stranger = new EtcdSharedText(place, 'a', open);
+  const stranger = new EtcdSharedText(address, 'a', open);
   await t.throwsAsync(stranger.read(), { message: /self.signed|unable to/i });
 });
 

@@ -60,8 +60,8 @@ function openText(
   space = namespace,
 ): KubernetesSharedText {
   const address = { host: '127.0.0.1', port: proxy.port };
-  const place = { kind: 'kubernetes', namespace: space, name } as const;
-  return new KubernetesSharedText(place, { address, credentials }, timeoutMs);
+  const target = { kind: 'kubernetes', namespace: space, name } as const;
+  return new KubernetesSharedText(target, { address, credentials }, timeoutMs);
 }
 
 testEngine(

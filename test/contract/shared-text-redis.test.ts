@@ -38,8 +38,8 @@ test.before(async () => {
 
 function openText(name: string, access = open, username?: string, timeoutMs = engineTimeoutMs) {
   const address = { host: '127.0.0.1', port: proxy.port };
-  const place = { kind: 'redis', address, isTls: false, database: 1, username } as const;
-  return new RedisSharedText(place, name, access, timeoutMs);
+  const target = { kind: 'redis', address, isTls: false, database: 1, username } as const;
+  return new RedisSharedText(target, name, access, timeoutMs);
 }
 
 testEngine(
@@ -64,13 +64,13 @@ test.serial('over TLS, with a certificate that the server requires', async (t) =
   t.teardown(files.remove);
   const secured = await startRedisServer(t, { tls: files.serverArgs });
   const address = { host: 'localhost', port: secured.tlsPort ?? 0 };
-  const place = { kind: 'redis', address, isTls: true, database: 0, username: undefined } as const;
-  const text = new RedisSharedText(place, 'a', { ...open, tls: files.clientFiles });
+  const target = { kind: 'redis', address, isTls: true, database: 0, username: undefined } as const;
+  const text = new RedisSharedText(target, 'a', { ...open, tls: files.clientFiles });
   t.is((await text.swap(undefined, 'first')).kind, 'written');
   t.is((await text.read())?.text, 'first');
-  const stranger = new RedisSharedText(place, 'a', open);
+  const stranger = new RedisSharedText(target, 'a', open);
   await t.throwsAsync(stranger.read(), { message: /self.signed|unable to/i });
-  const missing = new RedisSharedText(place, 'a', {
+  const missing = new RedisSharedText(target, 'a', {
     ...open,
     tls: { ...noTls, ca: '/nowhere.pem' },
   });
@@ -126,14 +126,14 @@ test.serial("an operator's text is read as an empty one, and can be set aside", 
 
 test.serial('a server that has lost the last write has no text of its version', async (t) => {
   const lossy = await startRedisServer(t);
-  const place = {
+  const lossyAddress = {
     kind: 'redis',
     address: { host: '127.0.0.1', port: lossy.port },
     isTls: false,
     database: 0,
     username: undefined,
   } as const;
-  const text = new RedisSharedText(place, 'a', open);
+  const text = new RedisSharedText(lossyAddress, 'a', open);
   const first = await text.swap(undefined, 'first');
   await lossy.restart();
   t.is(await text.read(), undefined);

@@ -30,8 +30,8 @@ export type DeclareTest = (
 
 export function testSharedText(test: DeclareTest, { name, prepare }: SharedTextKind): void {
   test(`${name}: a text written by one is read by the other`, async (t) => {
-    const place = prepare(t);
-    const [one, other] = [place.open(), place.open()];
+    const target = prepare(t);
+    const [one, other] = [target.open(), target.open()];
     t.is(await one.read(), undefined);
     const first = await one.swap(undefined, 'first');
     t.is(first.kind, 'written');
@@ -39,12 +39,12 @@ export function testSharedText(test: DeclareTest, { name, prepare }: SharedTextK
     t.is(read?.text, 'first');
     t.is((await other.swap(read?.version, 'second')).kind, 'written');
     t.is((await one.read())?.text, 'second');
-    t.is((await place.open().read())?.text, 'second');
+    t.is((await target.open().read())?.text, 'second');
   });
 
   test(`${name}: a text that is set aside is no longer there, and no version occurs twice`, async (t) => {
-    const place = prepare(t);
-    const [one, other] = [place.open(), place.open()];
+    const target = prepare(t);
+    const [one, other] = [target.open(), target.open()];
     const first = await one.swap(undefined, 'damaged');
     const version = first.kind === 'written' ? first.version : '';
     t.regex(await one.setAside(version), /unreadable$/);
@@ -57,8 +57,8 @@ export function testSharedText(test: DeclareTest, { name, prepare }: SharedTextK
   });
 
   test(`${name}: of several simultaneous swaps exactly one succeeds, again and again`, async (t) => {
-    const place = prepare(t);
-    const texts = Array.from({ length: 4 }, () => place.open());
+    const target = prepare(t);
+    const texts = Array.from({ length: 4 }, () => target.open());
     let before: string | undefined;
     for (let round = 0; round < 3; round++) {
       const given = texts.map(() => randomUUID());
@@ -74,8 +74,8 @@ export function testSharedText(test: DeclareTest, { name, prepare }: SharedTextK
   });
 
   test(`${name}: a swap of an outdated version is refused, and changes nothing`, async (t) => {
-    const place = prepare(t);
-    const [one, other] = [place.open(), place.open()];
+    const target = prepare(t);
+    const [one, other] = [target.open(), target.open()];
     const first = await one.swap(undefined, 'first');
     const before = first.kind === 'written' ? first.version : undefined;
     await one.swap(before, 'second');
@@ -95,30 +95,30 @@ export function testSharedText(test: DeclareTest, { name, prepare }: SharedTextK
   });
 
   test(`${name}: an unreachable place is not mistaken for an empty one`, async (t) => {
-    const place = prepare(t);
-    const text = place.open();
+    const target = prepare(t);
+    const text = target.open();
     await text.swap(undefined, 'first');
-    place.hide();
+    target.hide();
     await t.throwsAsync(text.read(), { instanceOf: AppError });
     await t.throwsAsync(text.swap('1', 'second'), { instanceOf: AppError });
   });
 
   test(`${name}: a place that recovers has its previous text, and accepts the next one`, async (t) => {
-    const place = prepare(t);
-    const text = place.open();
+    const target = prepare(t);
+    const text = target.open();
     await text.swap(undefined, 'first');
-    place.hide();
+    target.hide();
     await t.throwsAsync(text.read(), { instanceOf: AppError });
-    place.show();
+    target.show();
     const read = await text.read();
     t.is(read?.text, 'first');
     t.is((await text.swap(read?.version, 'second')).kind, 'written');
-    t.is((await place.open().read())?.text, 'second');
+    t.is((await target.open().read())?.text, 'second');
   });
 
   test(`${name}: a text of the largest size is read as written, a longer one as an empty one`, async (t) => {
-    const place = prepare(t);
-    const [one, other] = [place.open(), place.open()];
+    const target = prepare(t);
+    const [one, other] = [target.open(), target.open()];
     const largest = 'ä'.repeat(maxSharedTextBytes / 2);
     const first = await one.swap(undefined, largest);
     t.is(first.kind, 'written');

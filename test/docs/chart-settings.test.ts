@@ -3,12 +3,12 @@ import test from 'ava';
 import { withSettings } from './chart-settings.ts';
 
 test("the chart's schema has the values of each choice, boolean and duration (npm run docs)", async (t) => {
-  const kept = await readFile(
+  const stored = await readFile(
     new URL('../../compose/helm/ratelane/values.schema.json', import.meta.url),
     'utf8',
   );
-  t.deepEqual(JSON.parse(kept), JSON.parse(withSettings(kept)));
-  const { worker, controlPlane } = JSON.parse(kept).properties;
+  t.deepEqual(JSON.parse(stored), JSON.parse(withSettings(stored)));
+  const { worker, controlPlane } = JSON.parse(stored).properties;
   const { KVSTORE_FAILURE_MODE, KVSTORE_TIMEOUT, REDIS_TLS } =
     worker.properties.settings.properties;
   t.true(KVSTORE_FAILURE_MODE.enum.includes('allow'));

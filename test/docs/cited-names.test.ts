@@ -22,7 +22,7 @@ const page = readFileSync(join(root, 'shared/docs/behaviour.md'), 'utf8');
 const decisions = [...page.matchAll(/^### (.*)$/gm)].map(([, name = '']) => name);
 const citations = comments.flatMap((comment) =>
   [...comment.text.matchAll(/\bbehaviour: ([a-z0-9-]+(?:, [a-z0-9-]+)*)/g)].flatMap(
-    ([, list = '']) => list.split(', ').map((name) => ({ name, place: positionOf(comment) })),
+    ([, list = '']) => list.split(', ').map((name) => ({ name, position: positionOf(comment) })),
   ),
 );
 

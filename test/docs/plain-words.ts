@@ -15,7 +15,7 @@ const terms: readonly (readonly [RegExp, string])[] = [
   [/\b(?:says?|said|saying)\b/gi, 'report, state, name, contain, declare'],
   [/\b(?:hears?|heard)\b/gi, 'receive, be notified'],
   [/\bkn(?:ows?|own|ew) of\b/gi, 'have, be notified of'],
-  [/\blook(?:s|ed|ing)?\b(?! like)/gi, 'poll, check, read, search, peek'],
+  [/\blook(?:s|ed|ing)?\b(?! like| up| the record up)/gi, 'poll, check, read, search, peek'],
   [/\b(?:go|goes|going|went|gone) on\b/gi, 'continue, resume'],
   [/\b(?:comes?|came|coming) back\b/gi, 'reconnect, recover, return'],
   [/\b(?:is|are|was|were) there again\b/gi, 'can be reached again'],
@@ -55,24 +55,33 @@ const nameTerms: readonly (readonly [RegExp, string])[] = [
   [/^people$/, 'operators, users'],
 ];
 
-/** Names that have such a part with a reason. */
-const goodNames: readonly (readonly [RegExp, string])[] = [
-  [/(?:taken?|takes?|taking|held)_?back/i, 'a state of a revision, in the glossary'],
-  [/takeover|takeOver|takenOver/i, 'a leader takes over'],
-  [/[lL]ook(?:ed|ing)?[-_]?(?:[uU]p|[aA]like)/, 'a lookup in the rules or in DNS; characters that look alike'],
-  [/keep_?(?:alive|case)/i, 'keep-alive of HTTP and TCP; an option of protobuf'],
-  [/[iI]n_?[pP]lace/, 'written in place, not atomically'],
-  [/^(?:heldMs|isHeldByAll|toHold.*)$/, 'the hold of a step, as the setting of a rollout names it'],
-  [/^HeldByKey$|^#?[hH]eld$/, 'values that V8 holds by their key'],
-  [/^whole$/, 'a field of the record on disk'],
-  [/^tookMs$|^took$/, 'how long it took'],
-  [/^looks$/, 'a field of the admin API'],
-  [/^deeds$/, 'a field of the admin API'],
-  [/^word(?:s)?$/, 'a word of a text'],
+/** Names that have such a part: where, which, and why. */
+const goodNames: readonly (readonly [files: RegExp, name: RegExp, reason: string])[] = [
+  [/./, /(?:taken?|takes?|taking|held)_?back/i, 'a state of a revision, in the glossary'],
+  [/./, /[tT]ake(?:n)?_?[oO]ver/, 'a leader takes over'],
+  [/./, /[lL]ook(?:ed|ing)?_?[uU]p/, 'a lookup of rules or in DNS'],
+  [/./, /[lL]ook_?[aA]like/, 'characters that look alike'],
+  [/./, /[kK]eep_?(?:[aA]live|[cC]ase)/, 'of HTTP and TCP; an option of protobuf'],
+  [/./, /[iI]n_?[pP]lace/, 'written in place, not atomically'],
+  [/./, /^took(?:Ms)?$/, 'how long it took'],
+  [/rollout/, /^held(?:Ms)?$|^isHeldByAll$/, 'the hold of a step, as its setting names it'],
+  [/rollout|record|fault|test\/support/, /^whole$/, 'a field of the record'],
+  [/history|server\.ts|documented/, /[kK]ee?pt?(?:Activity|Hour|Ms)$/, 'the names of their files'],
+  [/./, /^HeldByKey$|^#?[hH]eld$/, 'what V8 holds by its key'],
+  [/./, /^looks$/, 'a field of the API between control planes'],
+  [/audit/, /^deeds$/, 'a field of the admin API'],
+  [/coverage|fleet-status|command\/test/, /^place$/, 'a field of JSON for users'],
+  [/\/request-head\.ts/, /^authority$/, 'a header of HTTP/2'],
+  [
+    /remembering\.test|scenarios\.test|watch\.test/,
+    /^(?:look|told|kept|held)$/,
+    'a word of reviewed lines',
+  ],
+  [/router-package|client-fields/, /^(?:taken|everybody)$/, 'of the application that is tested'],
 ];
 
 export interface FoundWord {
-  readonly place: string;
+  readonly position: string;
   readonly word: string;
   readonly instead: string;
   readonly text: string;
@@ -89,7 +98,7 @@ export function findPlainWords(file: string, content: string): FoundWord[] {
   return sentences.flatMap(({ text, line }) =>
     terms.flatMap(([pattern, instead]) =>
       [...text.matchAll(pattern)].map(([word]) => ({
-        place: `${file}:${line}`,
+        position: `${file}:${line}`,
         word,
         instead,
         text,
@@ -134,22 +143,63 @@ function sentencesOfCode(content: string, comment: RegExp): Sentence[] {
   });
 }
 
-/** Strings and comments, but not what a template inserts. */
-const notCode =
-  /\/\*[\s\S]*?\*\/|(?<=^|[\s;,{}()])\/\/.*$|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|\$(?!\{)|[^`\\$])*`/gm;
-const capital = /(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_$]+/;
+const mark = new RegExp(
+  [
+    ...[/\/\/[^\n]*/, /\/\*[\s\S]*?\*\//, /'(?:\\.|[^'\\\n])*'/, /"(?:\\.|[^"\\\n])*"/, /[`{}]/],
+    // An expression, not a division.
+    /(?<=(?:^|[=(,:[!&|?{};>]|return)\s*)\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+  'gm',
+);
+const templateText = /(?:\\[\s\S]|\$(?!\{)|[^`\\$])*/y;
+
+/** Code without comments and strings, but with what templates insert; lines keep their number. */
+function codeOf(content: string): string {
+  const blank = (text: string) => text.replace(/[^\n]/g, ' ');
+  // For each open brace, whether it belongs to a template.
+  const braces: boolean[] = [];
+  let code = '';
+  let at = 0;
+  for (;;) {
+    mark.lastIndex = at;
+    const found = mark.exec(content);
+    if (found === null) return code + content.slice(at);
+    const [text] = found;
+    code += content.slice(at, found.index) + blank(text);
+    at = found.index + text.length;
+    if (text === '{') braces.push(false);
+    if (text !== '`' && !(text === '}' && braces.pop() === true)) continue;
+    templateText.lastIndex = at;
+    const [inside = ''] = templateText.exec(content) ?? [];
+    const isInserted = content.startsWith('${', at + inside.length);
+    if (isInserted) braces.push(true);
+    const end = at + inside.length + (isInserted ? 2 : 1);
+    code += blank(content.slice(at, end));
+    at = end;
+  }
+}
+
+/** Not of a property that is read: its declaration is elsewhere, or in a library. */
+const ownName = /(?<![\w$]|(?<!\.)\.)[A-Za-z_$][\w$]*/g;
+const partEnd = /(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_$]+/;
+
+function isGood(file: string, name: string): boolean {
+  return goodNames.some(([files, names]) => files.test(file) && names.test(name));
+}
 
 /** Finds the names in the code of a file that have one of the `nameTerms`, each once. */
 export function findPlainNames(file: string, content: string): FoundWord[] {
-  const blank = (text: string) => text.replace(/[^\n]/g, ' ');
   const found = new Map<string, FoundWord>();
-  for (const [at, line] of content.replace(notCode, blank).split('\n').entries()) {
-    for (const [name] of line.matchAll(/[A-Za-z_$][\w$]*/g)) {
-      if (found.has(name) || goodNames.some(([pattern]) => pattern.test(name))) continue;
-      const parts = name.split(capital).map((part) => part.toLowerCase());
-      const [, instead] = nameTerms.find(([pattern]) => parts.some((part) => pattern.test(part))) ?? [];
+  for (const [at, line] of codeOf(content).split('\n').entries()) {
+    for (const [name] of line.matchAll(ownName)) {
+      if (found.has(name) || isGood(file, name)) continue;
+      const parts = name.split(partEnd).map((part) => part.toLowerCase());
+      const [, instead] =
+        nameTerms.find(([pattern]) => parts.some((part) => pattern.test(part))) ?? [];
       if (instead !== undefined) {
-        found.set(name, { place: `${file}:${at + 1}`, word: name, instead, text: line });
+        found.set(name, { position: `${file}:${at + 1}`, word: name, instead, text: line });
       }
     }
   }
@@ -172,8 +222,8 @@ export const readPlainWords = (...patterns: string[]): FoundWord[] =>
 if (import.meta.main) {
   const paths = process.argv.slice(2);
   const found = [...readPlainWords(...paths), ...readPlainNames(...paths)];
-  for (const { place, word, instead, text } of found) {
-    process.stdout.write(`${place}: '${word}': ${instead}: ${text.trim()}\n`);
+  for (const { position, word, instead, text } of found) {
+    process.stdout.write(`${position}: '${word}': ${instead}: ${text.trim()}\n`);
   }
   process.stdout.write(`${found.length} words\n`);
 }

@@ -25,7 +25,7 @@ const proofs = listFiles(
   .flatMap(({ file, line, text, below }) =>
     text.split(/ (?=Proof of \S+\.md: )/).flatMap((part) => {
       const [, page, cell] = /^Proof of (\S+\.md): (.*)$/.exec(part) ?? [];
-      return cell === undefined ? [] : [{ page, cell, place: `${file}:${line}`, below }];
+      return cell === undefined ? [] : [{ page, cell, position: `${file}:${line}`, below }];
     }),
   );
 
@@ -62,7 +62,7 @@ for (const [page, column, mark] of tables) {
     t.deepEqual(
       own
         .filter(({ cell, below }) => !cells.includes(cell) || !isTest.test(below))
-        .map(({ place, cell }) => `${place}: ${cell}`),
+        .map(({ position, cell }) => `${position}: ${cell}`),
       [],
     );
   });

@@ -25,7 +25,7 @@ const servers: readonly { readonly command: string; readonly readyAt: 'worker' |
   { command: 'npm run -s control-plane -- serve', readyAt: 'admin' },
 ];
 
-interface Place {
+interface Sandbox {
   readonly folder: string;
   readonly environment: NodeJS.ProcessEnv;
   readonly healthOf: Readonly<Record<'worker' | 'admin', string>>;
@@ -44,7 +44,7 @@ function readCommands(): string[] {
   );
 }
 
-async function prepare(t: ExecutionContext): Promise<Place> {
+async function prepare(t: ExecutionContext): Promise<Sandbox> {
   const folder = createTemporaryFolder(t);
   for (const part of [...parts, 'package-lock.json']) {
     await cp(join(root, part), join(folder, part), { recursive: true });
@@ -89,13 +89,13 @@ async function prepare(t: ExecutionContext): Promise<Place> {
 /** Resolves when the server answers; returns a function that ends it and all its processes. */
 async function startServer(
   t: ExecutionContext,
-  place: Place,
+  sandbox: Sandbox,
   command: string,
   health: string,
 ): Promise<() => Promise<void>> {
   const child = spawn('sh', ['-c', command], {
-    cwd: place.folder,
-    env: place.environment,
+    cwd: sandbox.folder,
+    env: sandbox.environment,
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });
@@ -128,18 +128,18 @@ async function startServer(
 
 test('every command of the README works as it stands', async (t) => {
   t.timeout(600_000);
-  const place = await prepare(t);
+  const sandbox = await prepare(t);
   let stop = async () => {};
   for (const shown of readCommands()) {
-    const command = place.substitutions.reduce((text, [a, b]) => text.replaceAll(a, b), shown);
+    const command = sandbox.substitutions.reduce((text, [a, b]) => text.replaceAll(a, b), shown);
     const server = servers.find((each) => shown.includes(each.command));
     if (server !== undefined) {
       await stop();
-      stop = await startServer(t, place, command, place.healthOf[server.readyAt]);
+      stop = await startServer(t, sandbox, command, sandbox.healthOf[server.readyAt]);
       t.log(`ready: ${shown}`);
       continue;
     }
-    const options = { cwd: place.folder, env: place.environment, timeout: commandTimeoutMs };
+    const options = { cwd: sandbox.folder, env: sandbox.environment, timeout: commandTimeoutMs };
     const { stdout } = await run('sh', ['-c', command], options);
     t.not(stdout, '', shown);
     t.log(`done: ${shown}`);

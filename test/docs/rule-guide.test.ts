@@ -149,16 +149,16 @@ async function checkRequests(t: ExecutionContext, example: Example, claim: Fence
   });
   let reply: Reply | undefined;
   for (const line of lines.filter((each) => !isSetting(each))) {
-    const place = `${line} (of the block at line ${claim.line})`;
+    const position = `${line} (of the block at line ${claim.line})`;
     const [request = '', answer] = line.split(' -> ');
     if (answer !== undefined) {
       reply = await ask(worker, parseRequest(request, domain));
-      t.is(describeReply(reply, answer.includes('reset in')), answer, place);
+      t.is(describeReply(reply, answer.includes('reset in')), answer, position);
     } else if (line.startsWith('at ')) turnTo(clock, line.slice(3));
     else if (line.startsWith('metadata ')) {
-      t.deepEqual(reply?.dynamicMetadata?.metadata, JSON.parse(line.slice(9)), place);
+      t.deepEqual(reply?.dynamicMetadata?.metadata, JSON.parse(line.slice(9)), position);
     } else if (line.startsWith('statistics ')) await checkStatistics(t, worker, line);
-    else t.fail(`not understood: ${place}`);
+    else t.fail(`not understood: ${position}`);
   }
 }
 

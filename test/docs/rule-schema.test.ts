@@ -18,8 +18,8 @@ const isValid = new Ajv({ allErrors: true, strictTypes: false, strictRequired: f
 );
 
 test('the stored schema is the one that the code generates', (t) => {
-  const kept = JSON.parse(read('shared/rules/rules.schema.json'));
-  t.deepEqual(kept, JSON.parse(formatRuleSchema()), 'run npm run docs');
+  const stored = JSON.parse(read('shared/rules/rules.schema.json'));
+  t.deepEqual(stored, JSON.parse(formatRuleSchema()), 'run npm run docs');
 });
 
 for (const folder of ['compose/rules', 'test/fixtures/rules/good']) {
@@ -99,13 +99,13 @@ for (const [what, descriptor] of mistakes) {
 }
 
 test('the stored schema of policies is the one that the code generates', (t) => {
-  const kept = JSON.parse(read('control-plane/authoring/policy/policy.schema.json'));
-  t.deepEqual(kept, JSON.parse(formatPolicySchema()), 'run npm run docs');
+  const stored = JSON.parse(read('control-plane/authoring/policy/policy.schema.json'));
+  t.deepEqual(stored, JSON.parse(formatPolicySchema()), 'run npm run docs');
 });
 
 test('the stored schema of node groups is the one that the code generates', (t) => {
-  const kept = JSON.parse(read('control-plane/server/snapshot/node-groups.schema.json'));
-  t.deepEqual(kept, JSON.parse(formatNodeGroupsSchema()), 'run npm run docs');
+  const stored = JSON.parse(read('control-plane/server/snapshot/node-groups.schema.json'));
+  t.deepEqual(stored, JSON.parse(formatNodeGroupsSchema()), 'run npm run docs');
 });
 
 const nodeGroups = {

@@ -34,10 +34,10 @@ for (const example of examples) {
 }
 
 test('the stored schema of tests is the one that the code generates', (t) => {
-  const kept = JSON.parse(
+  const stored = JSON.parse(
     read('control-plane/authoring/rehearsal/rule-tests/rule-tests.schema.json'),
   );
-  t.deepEqual(kept, JSON.parse(formatTestSchema()), 'run npm run docs');
+  t.deepEqual(stored, JSON.parse(formatTestSchema()), 'run npm run docs');
 });
 
 test('each sample of tests names the schema, and is valid by it', (t) => {

@@ -42,7 +42,9 @@ testWith(
         ...['--kube-token', adminToken, '--kube-ca-file', files.ca],
       ]);
     await startSmallKubelet(t, api, 'limits', (container: Manifest) => {
-      const [command = '', ...args] = [...container.command, ...container.args].map(release.place);
+      const [command = '', ...args] = [...container.command, ...container.args].map(
+        release.install,
+      );
       const env = { ...standIns.environment, ...release.environmentOf(container) };
       return new Promise<ContainerEnd>((resolve) => {
         execFile(command, args, { env, timeout: containerMs }, (error, stdout, stderr) => {

@@ -106,7 +106,7 @@ for (const [title, values, secrets] of [
       const commands = readCommands(release.notes);
       t.true(commands.length >= 7, release.notes);
       for (const command of commands.filter((each) => !each.includes('port-forward'))) {
-        const { code, output } = await standIns.run(release.place(command), commandMs);
+        const { code, output } = await standIns.run(release.install(command), commandMs);
         // A rollout that is not running cannot be aborted, but only a token with write access receives that answer.
         t.is(code, command.includes('rollout abort') ? 5 : 0, `${command}\n${output}`);
       }

@@ -205,21 +205,21 @@ test.serial('a control plane serves its admin API and the console', async (t) =>
 });
 
 test.serial('a clone with too old a Node in the PATH uses the one of its packages', async (t) => {
-  const place = createTemporaryFolder(t);
-  const own = join(place, 'node_modules', 'ratelane', 'compose', 'package');
+  const prefix = createTemporaryFolder(t);
+  const own = join(prefix, 'node_modules', 'ratelane', 'compose', 'package');
   await mkdir(own, { recursive: true });
   await cp(join(root, 'compose', 'package', 'ratelane'), join(own, 'ratelane'));
-  const link = join(place, 'ratelane');
+  const link = join(prefix, 'ratelane');
   await symlink(join(own, 'ratelane'), link);
   const writeNode = async (path: string, nodeVersion: string) => {
     await mkdir(join(path, '..'), { recursive: true });
     await writeFile(path, `#!/bin/sh\necho ${nodeVersion} "$@"\n`);
     await chmod(path, 0o755);
   };
-  const env = { PATH: `${join(place, 'bin')}:/usr/bin:/bin` };
+  const env = { PATH: `${join(prefix, 'bin')}:/usr/bin:/bin` };
   const start = () => run(link, ['client', 'a b'], { env });
 
-  await writeNode(join(place, 'bin', 'node'), 'v20.1.0');
+  await writeNode(join(prefix, 'bin', 'node'), 'v20.1.0');
   const none = await start();
   t.is(none.code, 1);
   t.regex(none.err, /^ratelane: Node >= 24 is needed/);
@@ -228,7 +228,7 @@ test.serial('a clone with too old a Node in the PATH uses the one of its package
     'v24.1.0',
   );
   t.regex((await start()).out, /^v24\.1\.0 .*\/dist\/worker\/client\.js a b\n$/);
-  await writeNode(join(place, 'bin', 'node'), 'v26.0.0');
+  await writeNode(join(prefix, 'bin', 'node'), 'v26.0.0');
   t.regex((await start()).out, /^v26\.0\.0 /, 'one that is new enough is preferred');
 });
 

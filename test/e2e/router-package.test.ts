@@ -223,18 +223,18 @@ async function findRuntime(
   { name, command, package: pack }: (typeof runtimes)[number],
 ): Promise<string | undefined> {
   if (pack === undefined) return command;
-  const place = join(root, 'node_modules', '.cache', 'router-runtimes', pack.replaceAll('/', '-'));
+  const cache = join(root, 'node_modules', '.cache', 'router-runtimes', pack.replaceAll('/', '-'));
   try {
     if (process.platform !== 'linux' || process.arch !== 'x64') throw new Error('it is for Linux');
-    await mkdir(place, { recursive: true });
-    await writeFile(join(place, 'package.json'), '{"private": true}');
-    const path = join(place, 'node_modules', command);
+    await mkdir(cache, { recursive: true });
+    await writeFile(join(cache, 'package.json'), '{"private": true}');
+    const path = join(cache, 'node_modules', command);
     const isThere = await readFile(path).then(
       () => true,
       () => false,
     );
     const args = ['install', ...npmFlags, pack];
-    if (!isThere) await execute('npm', args, { cwd: place, timeout: installMs });
+    if (!isThere) await execute('npm', args, { cwd: cache, timeout: installMs });
     await execute(path, ['--version'], { timeout: startMs });
     return path;
   } catch (error) {

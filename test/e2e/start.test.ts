@@ -62,12 +62,12 @@ test('npm start -- --help explains what it starts and how to change that, and st
     cwd: root,
     timeout: 60_000,
   });
-  const { code, stderr: told } = (await t.throwsAsync(other)) as Error & {
+  const { code, stderr: printed } = (await t.throwsAsync(other)) as Error & {
     code: number;
     stderr: string;
   };
   t.is(code, 2);
-  t.regex(told, /^npm start takes no options, and got "--port=1"\n/);
+  t.regex(printed, /^npm start takes no options, and got "--port=1"\n/);
 });
 
 test('the printed commands give the results printed beside them', async (t) => {

@@ -8,6 +8,6 @@ const seed = Number(process.env['SOAK_SEED'] ?? 7);
 
 test('a minute of faults at random: every invariant holds', async (t) => {
   t.timeout(4 * 60_000);
-  const violations = await runSoak({ seconds, seed, say: (line) => t.log(line) });
+  const violations = await runSoak({ seconds, seed, log: (line) => t.log(line) });
   t.deepEqual(violations, []);
 });

@@ -107,7 +107,7 @@ test('settings, groups and nodes may have names that objects inherit', (t) => {
   }
 });
 
-const places = [
+const positions = [
   '../a.yaml',
   'a/../../b.yaml',
   '/etc/a.yaml',
@@ -125,7 +125,7 @@ const places = [
 ];
 
 test('no change writes outside of its store', (t) => {
-  for (const path of places) {
+  for (const path of positions) {
     const change = { put: [{ path, text: '' }], delete: [] };
     const problems = runAtOnce(checkingChange(change, new Set(), defaultBounds));
     t.true(problems.length > 0, path);
@@ -134,7 +134,7 @@ test('no change writes outside of its store', (t) => {
 
 test('no domain becomes a file elsewhere', (t) => {
   for (const domain of [
-    ...places,
+    ...positions,
     ...names,
     'node-groups',
     'CON',

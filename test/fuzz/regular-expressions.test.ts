@@ -9,7 +9,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 
 interface Found {
   readonly file: string;
-  readonly place: string;
+  readonly position: string;
   readonly pattern: RegExp;
 }
 
@@ -27,7 +27,7 @@ function findPatterns(): Found[] {
     return [...code.matchAll(literal)].flatMap((match) => {
       const [, source = '', flags = ''] = match;
       const line = code.slice(0, match.index + match[0].indexOf('/')).split('\n').length;
-      return { file, place: `${file}:${line}`, pattern: new RegExp(source, flags) };
+      return { file, position: `${file}:${line}`, pattern: new RegExp(source, flags) };
     });
   });
 }
@@ -116,7 +116,7 @@ test('no regular expression takes more than linear time', (t) => {
   });
   t.log(`${found.length} expressions, ${tried} texts`);
   t.deepEqual(
-    slow.map(({ place, pattern }) => `${place} ${pattern}`),
+    slow.map(({ position, pattern }) => `${position} ${pattern}`),
     [],
   );
   t.true(found.length > 150, 'most literals were not found');

@@ -46,8 +46,8 @@ test.serial('any /json body is a request, or a problem with its line and column'
   await fuzz(t, '/json bodies', (random) => {
     const request = toRequest(random);
     const value = random.chance(0.5) ? damageJson(random, request) : request;
-    const whole = JSON.stringify(value, null, random.pick([0, 2]));
-    const text = random.chance(0.6) ? damageText(random, whole, jsonWords) : whole;
+    const full = JSON.stringify(value, null, random.pick([0, 2]));
+    const text = random.chance(0.6) ? damageText(random, full, jsonWords) : full;
     const bytes = random.chance(0.1) ? damageBytes(random, Buffer.from(text)) : Buffer.from(text);
     const parsed = parseJsonRequest(bytes);
     if (!parsed.ok) {
@@ -167,8 +167,8 @@ test.serial('the HTTP ports answer any bytes with a status, and stay open', asyn
   let answered = 0;
   await fuzz(t, 'HTTP requests', async (random) => {
     const { port = 0 } = random.pick(addresses);
-    const whole = random.chance(0.2) ? random.pick(heads).repeat(2) : random.pick(heads);
-    const answer = await exchange(port, damageText(random, whole, headWords));
+    const full = random.chance(0.2) ? random.pick(heads).repeat(2) : random.pick(heads);
+    const answer = await exchange(port, damageText(random, full, headWords));
     if (answer === '') return;
     answered++;
     // 409: an earlier request has started a profile.

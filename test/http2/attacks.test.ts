@@ -425,8 +425,8 @@ attack('a slow reader', async (t, { connectPeer, clock, calls }) => {
   let answered = 0;
   let unread: Promise<void> | undefined;
   const isAccepted = async () => {
-    const taken = unread?.then(() => true);
-    return taken === undefined || Promise.race([taken, pause(200).then(() => false)]);
+    const accepted = unread?.then(() => true);
+    return accepted === undefined || Promise.race([accepted, pause(200).then(() => false)]);
   };
   // Until the server reads no more requests.
   for (; begun < wanted && (await isAccepted()); begun++) {

@@ -139,9 +139,9 @@ function run(random: Random, bytes: Buffer, harm: boolean): Outcome {
   const frames: Frame[] = [];
   let bytesOut = 0;
   let isDrained = false;
-  const take = () => {
+  const drain = () => {
     session.sender.outputWritten();
-    const { frames: more, rest } = splitFrames(session.output.take());
+    const { frames: more, rest } = splitFrames(session.output.drain());
     if (rest.length > 0) throw new Error('half a frame was sent');
     bytesOut += session.output.length;
     session.output.reuse();
@@ -153,7 +153,7 @@ function run(random: Random, bytes: Buffer, harm: boolean): Outcome {
     const lent = Buffer.from(chunk);
     session.receive(lent);
     lent.fill(0xee);
-    if (random.chance(0.5)) take();
+    if (random.chance(0.5)) drain();
     if (random.chance(0.3)) used.answerSome(random);
     if (harm && random.chance(0.02)) {
       clock.advance(random.pick([10, 1000, 40_000]));
@@ -166,24 +166,24 @@ function run(random: Random, bytes: Buffer, harm: boolean): Outcome {
     if (session.ended) break;
   }
   used.answerAll();
-  take();
-  take();
+  drain();
+  drain();
   const ask = (...parts: readonly Buffer[]) => {
     session.receive(Buffer.concat(parts));
-    take();
+    drain();
   };
   // After any sequence, a connection that still understands us must answer.
   if (!session.ended && !isDrained) {
     ask(toPing(flags.none, lastPing));
-    const isHeard = frames.some(({ type, payload }) => {
+    const isOpen = frames.some(({ type, payload }) => {
       return type === frameTypes.ping && `${payload}` === lastPing;
     });
     const window = toSettings({ [settingIds.initialWindowSize]: 65_535 });
-    if (isHeard) ask(window, toCall(lastStreamId, '/f/Echo', Buffer.from('still there?')));
+    if (isOpen) ask(window, toCall(lastStreamId, '/f/Echo', Buffer.from('still there?')));
     const isAnswered = frames.some(({ type, streamId, payload }) => {
       return type === frameTypes.data && streamId === lastStreamId && payload.includes('still');
     });
-    if (isHeard && !session.ended && !isAnswered) throw new Error('the last call got no answer');
+    if (isOpen && !session.ended && !isAnswered) throw new Error('the last call got no answer');
     if (isAnswered) answeredLast++;
   }
   const { ended: isEnded } = session;

@@ -107,7 +107,7 @@ function toTest(args: readonly Chain[], path: string, prefix: string): unknown[]
 }
 
 async function runTest(t: ExecutionContext, path: string, body: () => Promise<unknown>) {
-  await slots.take();
+  await slots.acquire();
   const { programs, run } = collectPrograms();
   const late = Promise.withResolvers<never>();
   const end = (ms: number) =>

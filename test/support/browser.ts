@@ -67,7 +67,7 @@ export async function closeBrowser(): Promise<void> {
 }
 
 /** Returns the problems that axe finds in each view, and saves a picture of each unless it runs in CI. */
-export async function look(page: Page, name: string): Promise<string[]> {
+export async function observe(page: Page, name: string): Promise<string[]> {
   if (!isCi) mkdirSync(shotFolder, { recursive: true });
   const found: string[] = [];
   for (const { theme, width, height } of views) {

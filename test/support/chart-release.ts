@@ -39,7 +39,7 @@ export interface ChartRelease {
   /** The environment that a container is started with. */
   environmentOf(container: Manifest): Record<string, string>;
   /** Replaces paths and addresses of the cluster in a text with those used here. */
-  place(text: string): string;
+  install(text: string): string;
   /** Sends a probe once, as the kubelet does. */
   isPassed(
     deployment: string,
@@ -91,7 +91,7 @@ export async function createChartRelease(
     [`${name}-control-plane.limits.svc:18000`, `127.0.0.1:${xds}`],
   ];
   const paths = new Set<string>();
-  const place = (text: string) => {
+  const install = (text: string) => {
     const here = addresses.reduce((all, [there, address]) => all.replaceAll(there, address), text);
     // All at once: a path may be a prefix of another, and a replacement may contain one.
     const pattern = [...paths].sort((a, b) => b.length - a.length).join('|');
@@ -124,13 +124,13 @@ export async function createChartRelease(
     notes: readNotes(output),
     manifests,
     find,
-    place,
+    install,
     environmentOf(container) {
       const environment: Record<string, string> = {};
       for (const { secretRef } of container.envFrom ?? [])
         Object.assign(environment, secrets[secretRef?.name]);
       for (const row of container.env ?? []) {
-        environment[row.name] = place(readVariable(row, secrets));
+        environment[row.name] = install(readVariable(row, secrets));
       }
       // Each machine has one of these ports, and the pods of a release share this machine.
       if ('RATELANE_STATE_DIR' in environment) {

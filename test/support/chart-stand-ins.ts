@@ -99,7 +99,7 @@ export function createStandIns(folder: string): StandIns {
       const tests = spec.containers.map((container: Manifest) => {
         const set = exports(release.environmentOf(container)).map((each) => `${each}; `);
         const words = [...(container.command ?? ['ratelane']), ...container.args];
-        const args = words.map((each: string) => `'${release.place(each)}'`);
+        const args = words.map((each: string) => `'${release.install(each)}'`);
         return `( ${set.join('')}${args.join(' ')} )`;
       });
       write(

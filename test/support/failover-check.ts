@@ -83,8 +83,8 @@ export async function checkFailover(
     lost += Math.max(0, good.length - counter);
     // A master answers before its replica has the hit, so hits that it had not passed on are lost with it. Hits from
     // before the kill and those that the successor answered are not.
-    const kept = passedOn + goodAfter.length;
-    t.true(kept <= counter, `${key}: ${kept} safe, ${counter} counted`);
+    const passed = passedOn + goodAfter.length;
+    t.true(passed <= counter, `${key}: ${passed} safe, ${counter} counted`);
     // Once the master is gone, a failed hit has reached no server. Before, it may have.
     const uncertain = ofKey.filter(
       ({ error, startedMs }) =>

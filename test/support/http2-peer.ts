@@ -30,7 +30,7 @@ export interface Http2PeerOptions {
 
 interface Waiter {
   /** Checks the current state; true when the condition is met. */
-  readonly look: () => boolean;
+  readonly check: () => boolean;
 }
 
 /** Only guards against hanging: a busy machine may take long. */
@@ -49,7 +49,7 @@ export async function createHttp2Peer({ port, tls }: Http2PeerOptions) {
   let isEnded = false;
 
   const wake = () => {
-    for (const waiter of waiters) if (waiter.look()) waiters.delete(waiter);
+    for (const waiter of waiters) if (waiter.check()) waiters.delete(waiter);
   };
   const end = () => {
     isEnded = true;
@@ -71,7 +71,7 @@ export async function createHttp2Peer({ port, tls }: Http2PeerOptions) {
   socket.setNoDelay(true);
 
   /** Resolves with the result of `look`; rejects when the connection or the time ends before. */
-  function find<T>(what: string, timeoutMs: number, look: () => T | undefined): Promise<T> {
+  function find<T>(what: string, timeoutMs: number, check: () => T | undefined): Promise<T> {
     return new Promise((resolve, reject) => {
       const fail = (why: string) => reject(new Error(`${why} in vain for ${what}: ${describe()}`));
       const timer = setTimeout(() => {
@@ -79,8 +79,8 @@ export async function createHttp2Peer({ port, tls }: Http2PeerOptions) {
         fail(`waited ${timeoutMs} ms`);
       }, timeoutMs);
       const waiter: Waiter = {
-        look() {
-          const found = look();
+        check() {
+          const found = check();
           if (found === undefined && !isEnded) return false;
           clearTimeout(timer);
           if (found === undefined) fail('waited until the connection ended');

@@ -4,7 +4,7 @@ import type { Limiter } from '../../shared/rules/limit-shape.ts';
 
 export interface LimiterModel {
   /** Whether the hits are over the limit. */
-  take(hits: number, nowMs: number): boolean;
+  count(hits: number, nowMs: number): boolean;
   giveBack(hits: number, nowMs: number): void;
   /** How many hits would be admitted. */
   room(nowMs: number): number;
@@ -32,7 +32,7 @@ function createSlidingModel({ limit, countsOver }: Limiter, windowMs: number): L
     hitsOf.set(latest, Math.max(0, (hitsOf.get(latest) ?? 0) + hits));
   return {
     room,
-    take(hits, nowMs) {
+    count(hits, nowMs) {
       const isOver = hits > room(nowMs);
       if (!isOver || countsOver) change(hits);
       return isOver;
@@ -57,7 +57,7 @@ function createBucketModel(limiter: Limiter, windowMs: number): LimiterModel {
   };
   return {
     room: (nowMs) => Math.floor(refill(nowMs) / windowMs),
-    take(hits, nowMs) {
+    count(hits, nowMs) {
       const isOver = hits * windowMs > refill(nowMs);
       if (!isOver || countsOver) tokens = Math.max(-capacity, tokens - hits * windowMs);
       return isOver;

@@ -79,9 +79,9 @@ export async function startOtlpReceiver(
 ): Promise<OtlpReceiver> {
   const spans: ReceivedSpan[] = [];
   const headers: Record<string, string | undefined>[] = [];
-  const take = (request: ExportRequest) => spans.push(...toSpans(request));
+  const receive = (request: ExportRequest) => spans.push(...toSpans(request));
   const received = { spans, headers };
-  const receiver = await (protocol === 'grpc' ? serveGrpc : serveHttp)(received, take);
+  const receiver = await (protocol === 'grpc' ? serveGrpc : serveHttp)(received, receive);
   t.teardown(receiver.close);
   return receiver;
 }
@@ -92,7 +92,7 @@ type Received = Pick<OtlpReceiver, 'spans'> & {
 
 async function serveHttp(
   received: Received,
-  take: (request: ExportRequest) => void,
+  receive: (request: ExportRequest) => void,
 ): Promise<OtlpReceiver> {
   let status = 200;
   const server = createHttpServer(async (request, response) => {
@@ -100,7 +100,7 @@ async function serveHttp(
     received.headers.push(request.headers as Record<string, string | undefined>);
     if (request.method !== 'POST' || request.url !== '/v1/traces') response.statusCode = 404;
     else response.statusCode = status;
-    if (response.statusCode === 200) take(service.Export.requestDeserialize(body));
+    if (response.statusCode === 200) receive(service.Export.requestDeserialize(body));
     response.setHeader('content-type', 'application/x-protobuf').end();
   });
   server.listen(0, '127.0.0.1');
@@ -121,7 +121,7 @@ async function serveHttp(
 
 async function serveGrpc(
   received: Received,
-  take: (request: ExportRequest) => void,
+  receive: (request: ExportRequest) => void,
 ): Promise<OtlpReceiver> {
   const server = new Server();
   server.addService({ Export: service.Export }, {
@@ -130,7 +130,7 @@ async function serveGrpc(
       reply: (error: null, answer: object) => void,
     ) {
       received.headers.push(call.metadata.getMap() as Record<string, string>);
-      take(call.request);
+      receive(call.request);
       reply(null, {});
     },
   } as never);

@@ -12,19 +12,19 @@ export interface SimulatedText extends SharedText {
 }
 
 export function createMemoryText(): OwnText {
-  let kept: OwnRecord | undefined;
+  let stored: OwnRecord | undefined;
   return {
     path: 'the own record',
-    read: async () => kept,
+    read: async () => stored,
     async setAside() {
-      kept = undefined;
+      stored = undefined;
       return 'it is kept elsewhere';
     },
     save(given) {
-      kept = given;
+      stored = given;
     },
     async write(given) {
-      kept = given;
+      stored = given;
       return undefined;
     },
     restore() {},

@@ -156,8 +156,8 @@ export async function introduce(nodes: readonly RedisServer[]): Promise<void> {
       if (!isDone) return false;
       for (const node of nodes) {
         const info = String(await node.command('CLUSTER', 'INFO'));
-        const isWhole = info.includes(`cluster_known_nodes:${nodes.length}\r`);
-        if (!isWhole || !info.includes('cluster_state:ok')) return false;
+        const isComplete = info.includes(`cluster_known_nodes:${nodes.length}\r`);
+        if (!isComplete || !info.includes('cluster_state:ok')) return false;
         if (String(await node.command('CLUSTER', 'NODES')).includes('fail')) return false;
       }
       return true;

@@ -18,8 +18,8 @@ export function testLines(
     test(title, async (t) => {
       const now = [title, given, await toResult(given, t)].join(' | ');
       if (REWRITE === '1') lines[at] = now;
-      const place = `${basename(path.pathname)}:${at + 1}`;
-      t.is(now, lines[at] ?? '', `${place}: REWRITE=1 writes what has changed`);
+      const position = `${basename(path.pathname)}:${at + 1}`;
+      t.is(now, lines[at] ?? '', `${position}: REWRITE=1 writes what has changed`);
     });
   }
   if (REWRITE === '1') test.after(() => writeFileSync(path, lines.join('\n')));

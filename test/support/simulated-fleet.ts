@@ -528,7 +528,7 @@ export async function startSimulatedFleet(
     worker.plane = plane;
     worker.address = `10.0.0.1:${++connections}`;
     worker.holds = worker.has?.version;
-    const fresh = { told: worker.has, nacked: undefined, counted: undefined, tally: undefined };
+    const fresh = { notified: worker.has, nacked: undefined, counted: undefined, tally: undefined };
     Object.assign(worker, fresh);
     const gone = vanished.get(plane) ?? [];
     vanished.set(

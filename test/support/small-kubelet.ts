@@ -39,7 +39,7 @@ export async function startSmallKubelet(
   const pods = `/api/v1/namespaces/${namespace}/pods`;
   let isOver = false;
 
-  async function take({ metadata: { name }, spec }: Manifest): Promise<void> {
+  async function adopt({ metadata: { name }, spec }: Manifest): Promise<void> {
     const target = { apiVersion: 'v1', kind: 'Node', name: nodeName };
     await api.call('POST', `${pods}/${name}/binding`, { metadata: { name }, target });
     const [container] = spec.containers;
@@ -52,7 +52,7 @@ export async function startSmallKubelet(
   async function work(): Promise<void> {
     while (!isOver) {
       const { items } = (await api.call('GET', pods)) as { readonly items: Manifest[] };
-      for (const pod of items) if (!pod.spec.nodeName) await take(pod);
+      for (const pod of items) if (!pod.spec.nodeName) await adopt(pod);
       await sleep(checkMs);
     }
   }

@@ -49,11 +49,11 @@ export function startLoad<Outcome extends object>(
 
   function send(startedMs: number): void {
     const index = sent++;
-    const kept = ask(index).then((outcome) => {
+    const counted = ask(index).then((outcome) => {
       results.push({ ...outcome, index, startedMs, tookMs: performance.now() - startedMs });
-      open.delete(kept);
+      open.delete(counted);
     });
-    open.add(kept);
+    open.add(counted);
   }
 
   return {

@@ -47,7 +47,7 @@ export function createStreamWorkerMemory() {
     rules: '',
     version: '',
     /** All versions that it was ever sent. */
-    told: [] as string[],
+    notified: [] as string[],
     /** Since it was started. */
     totals: { decisions: 0, overLimit: 0, errors: 0 },
   };
@@ -73,7 +73,7 @@ export function connectStreamWorker(
   });
   session.on('error', () => {});
   const memory = options.memory ?? createStreamWorkerMemory();
-  const { told, totals } = memory;
+  const { notified, totals } = memory;
   const ended: string[] = [];
   const closed = Promise.withResolvers<void>();
 
@@ -119,7 +119,7 @@ export function connectStreamWorker(
   const discovery = open(sotw.path, (bytes) => {
     const response = sotw.responseDeserialize(bytes);
     const text = response.resources?.map(({ value }) => value?.toString()).join() ?? '';
-    told.push(text);
+    notified.push(text);
     const does = answer(text);
     if (does === 'ignore') return;
     if (does === 'take') {
@@ -167,7 +167,7 @@ export function connectStreamWorker(
     id,
     instance,
     /** All versions that it was ever sent. */
-    told,
+    notified,
     /** The gRPC statuses of its ended streams. */
     ended,
     /** Resolves when its discovery stream has ended. */

@@ -17,7 +17,7 @@ const readyMs = 150_000;
 /** Longer than the worker's own limit, so that it is seen to end by itself. */
 const stopGraceMs = 25_000;
 /** Time limit of one readiness check. */
-const lookMs = 5_000;
+const checkMs = 5_000;
 const pageMs = 30_000;
 
 export interface WorkerPorts {
@@ -161,7 +161,7 @@ async function isAnswering(
 ): Promise<boolean> {
   try {
     const answer = await fetch(`http://${host}:${ports.http}/healthcheck`, {
-      signal: AbortSignal.timeout(lookMs),
+      signal: AbortSignal.timeout(checkMs),
     });
     await answer.body?.cancel();
   } catch {
@@ -181,7 +181,7 @@ function acceptsConnection(port: number): Promise<boolean> {
     };
     socket.once('connect', end(true));
     socket.once('error', end(false));
-    socket.setTimeout(lookMs, end(false));
+    socket.setTimeout(checkMs, end(false));
   });
 }
 

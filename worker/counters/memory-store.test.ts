@@ -167,12 +167,12 @@ test('with the mode add-unless-over nothing is counted beside a bucket without r
 test('a bucket that is full again leaves nothing behind', async (t) => {
   const clock = createManualClock();
   const store = new MemoryStore({ clock, log: createRecordedLog(), maxCounters: 2 });
-  const take = (refund: boolean) => countHit(store, { ...ofBucket, refund });
+  const countOne = (refund: boolean) => countHit(store, { ...ofBucket, refund });
   await count(store, 'window', 10);
   // More than are dropped in two ticks, made for the second in which the counter above expires.
   for (let pairs = 0; pairs < 10_000; pairs++) {
-    await take(false);
-    await take(true);
+    await countOne(false);
+    await countOne(true);
   }
   t.is(store.state().detail, '1 counters in this process');
   clock.advance(11_000);

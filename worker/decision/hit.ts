@@ -265,9 +265,9 @@ export function createCounterKeys(prefix: string): CounterKeys {
       const key = toCounterKey(prefix, domain, entries, sharedValues, ending);
       if (sharedValues === undefined && key.length <= longestKnown) {
         const end = key.length - `${ending}`.length;
-        const kept = owned(key);
-        known[slot] = { limit, window, key: kept, end };
-        return kept;
+        const ownedKey = owned(key);
+        known[slot] = { limit, window, key: ownedKey, end };
+        return ownedKey;
       }
       return key;
     },

@@ -35,21 +35,21 @@ export function noMatchCounter(metrics: Metrics, domain: string): Counter {
 /** `take` is called with each sample immediately. */
 export function createUnmatchedSampler(
   metrics: Metrics,
-  take: (sample: UnmatchedSample) => void,
+  onSample: (sample: UnmatchedSample) => void,
 ): UnmatchedSampler {
   /** Counters of domains that have rules or had some. */
   const counters = new Map<string, Counter>();
   let second = 0;
-  let taken = 0;
+  let sampled = 0;
 
   function sample(domain: string, entries: readonly Entry[], nowSeconds: number): void {
     if (nowSeconds !== second) {
       second = nowSeconds;
-      taken = 0;
+      sampled = 0;
     }
-    if (taken >= maxSamplesPerSecond) return;
-    taken++;
-    take(toSample(domain, entries, nowSeconds));
+    if (sampled >= maxSamplesPerSecond) return;
+    sampled++;
+    onSample(toSample(domain, entries, nowSeconds));
   }
 
   return {

@@ -11,12 +11,12 @@ test('a report has the quota service if Envoys use it, with the assignments sinc
     ...{ metrics, limited: new LimitedValues(systemClock, false), clock: systemClock },
     ...{ values: 'none', storeKind: 'memory', version: () => 'v1' },
   });
-  t.is(reports.take().quota, null);
+  t.is(reports.drain().quota, null);
   metrics.gauge('ratelimit.quota.streams').set(2);
   metrics.gauge('ratelimit.quota.buckets').set(5);
   const assignments = metrics.counter('ratelimit.quota.assignments');
   assignments.add(7);
-  t.deepEqual(reports.take().quota, { streams: 2, buckets: 5, assignments: 7 });
+  t.deepEqual(reports.drain().quota, { streams: 2, buckets: 5, assignments: 7 });
   assignments.add(1);
-  t.deepEqual(reports.take().quota, { streams: 2, buckets: 5, assignments: 1 });
+  t.deepEqual(reports.drain().quota, { streams: 2, buckets: 5, assignments: 1 });
 });

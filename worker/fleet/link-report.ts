@@ -198,7 +198,7 @@ export class LinkReports {
   }
 
   /** The changes since the last report. */
-  take(): ReportMessage {
+  drain(): ReportMessage {
     this.#metrics.prepareReading();
     const nowMs = this.#clock.monotonicMs();
     const seconds = (nowMs - this.#lastMs) / 1000;

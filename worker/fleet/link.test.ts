@@ -46,7 +46,7 @@ function setUp(given: Partial<LinkDeps> = {}) {
       values: 2,
     },
     reports: {
-      take() {
+      drain() {
         reports++;
         return emptyReport;
       },
@@ -125,7 +125,7 @@ test('a server that accepts the stream and reads nothing costs the memory of one
     server: { url, headers: {}, tls: undefined, maxMessageBytes: 0 },
     openStream: openManagementStream,
     reports: {
-      take() {
+      drain() {
         drained++;
         // More than the server allows to be sent before it reads.
         return { ...emptyReport, version: 'v'.repeat(100_000) };

@@ -28,7 +28,7 @@ export interface LinkDeps {
   readonly method: FleetLink;
   readonly openStream: OpenManagementStream;
   readonly hello: HelloMessage;
-  readonly reports: Pick<LinkReports, 'take'>;
+  readonly reports: Pick<LinkReports, 'drain'>;
   /** Returns undefined while no counters can be read. */
   readonly counters: () => CounterAccess | undefined;
   /** Called when the server no longer answers: the caller should drop its other connections to it. */
@@ -165,7 +165,7 @@ export class Link {
   #report(done = () => {}): void {
     this.#isReporting = true;
     this.#awaitProgress();
-    this.#stream?.send({ report: this.#reports.take() }, () => {
+    this.#stream?.send({ report: this.#reports.drain() }, () => {
       this.#isReporting = false;
       if (!this.#isAnswering) this.#noteProgress();
       this.#noteOpen();

@@ -61,9 +61,9 @@ export function createProfileBuilder({
 
   function toLocation(frame: Frame): Location {
     const name = frame.functionName || '(anonymous)';
-    const place = findPosition(frame.url, frame.lineNumber, lineEnd);
-    const line = place?.line ?? frame.lineNumber + 1;
-    const file = place?.path ?? frame.url.replace(/^file:\/\//, '');
+    const position = findPosition(frame.url, frame.lineNumber, lineEnd);
+    const line = position?.line ?? frame.lineNumber + 1;
+    const file = position?.path ?? frame.url.replace(/^file:\/\//, '');
     const functionKey = `${name}\n${file}`;
     const locationKey = `${functionKey}\n${line}`;
     const known = locations.get(locationKey);

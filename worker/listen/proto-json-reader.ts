@@ -189,18 +189,19 @@ function readInteger(cursor: JsonCursor, least: bigint, most: bigint): bigint {
 function toInteger(text: string): bigint | undefined {
   const parts = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text);
   if (parts === null) return undefined;
-  const whole = parts[2] === '0' ? '' : (parts[2] ?? '');
+  const full = parts[2] === '0' ? '' : (parts[2] ?? '');
   const fraction = trimEnd(parts[3] ?? '', '0');
-  if (whole === '' && fraction === '') return 0n;
+  if (full === '' && fraction === '') return 0n;
   const exponent = Number(parts[4] ?? '0');
   const zeros = exponent - fraction.length;
   if (zeros >= 0) {
-    if (whole.length + exponent > 20) return undefined;
-    return BigInt(`${parts[1]}${whole}${fraction}${'0'.repeat(zeros)}`);
+    if (full.length + exponent > 20) return undefined;
+    return BigInt(`${parts[1]}${full}${fraction}${'0'.repeat(zeros)}`);
   }
-  const kept = whole.length + exponent;
-  if (fraction !== '' || kept <= 0 || kept > 20 || /[^0]/.test(whole.slice(kept))) return undefined;
-  return BigInt(`${parts[1]}${whole.slice(0, kept)}`);
+  const digits = full.length + exponent;
+  if (fraction !== '' || digits <= 0 || digits > 20 || /[^0]/.test(full.slice(digits)))
+    return undefined;
+  return BigInt(`${parts[1]}${full.slice(0, digits)}`);
 }
 
 /** The caller's text, short enough for a log line. */

@@ -85,17 +85,17 @@ test('servers of the store have their own series up to a bound, and further ones
 });
 
 test('the observations of several processes are added up', (t) => {
-  const [whole, part] = [newRegistry(), newRegistry()];
-  const merged = createStatisticsMerge(whole).addProcess();
+  const [full, part] = [newRegistry(), newRegistry()];
+  const merged = createStatisticsMerge(full).addProcess();
   const reporter = createStatisticsReporter(part);
   for (let round = 0; round < 2; round++) {
     part.decisionDuration.observe(0.001);
     part.storeCallDuration('redis:6379').observe(0.06);
-    for (const report of reporter.take()) merged.take(report);
+    for (const report of reporter.receive()) merged.receive(report);
   }
-  t.like(whole.decisionDuration, { count: 2, sum: 0.002 });
-  t.is(whole.storeCallDuration('redis:6379').count, 2);
-  t.is(whole.storeCallDuration('redis:6379').sum, 0.12);
+  t.like(full.decisionDuration, { count: 2, sum: 0.002 });
+  t.is(full.storeCallDuration('redis:6379').count, 2);
+  t.is(full.storeCallDuration('redis:6379').sum, 0.12);
 });
 
 test('counters of our own exist from the start, with their descriptions', async (t) => {

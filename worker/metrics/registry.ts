@@ -212,9 +212,11 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
       let cell = unknownDomains.get(domain);
       if (cell === undefined) {
         if (!admitRuntimeName(domain)) return counter(`${ruleRoot}._folded_.domain_not_found`);
-        const kept = owned(domain);
-        cell = counter(owned(`${ruleRoot}.${kept}.domain_not_found`), { domain: kept });
-        unknownDomains.set(kept, cell);
+        const ownedDomain = owned(domain);
+        cell = counter(owned(`${ruleRoot}.${ownedDomain}.domain_not_found`), {
+          domain: ownedDomain,
+        });
+        unknownDomains.set(ownedDomain, cell);
       }
       return cell;
     },
@@ -331,17 +333,17 @@ export class Histogram implements Duration {
   /**
    * Returns the counts of the buckets and the sum since the last call, for `add` of a histogram with the same buckets.
    */
-  take(): Float64Array {
-    const taken = Float64Array.of(...this.#counts, this.#sum);
+  drain(): Float64Array {
+    const drained = Float64Array.of(...this.#counts, this.#sum);
     this.#counts.fill(0);
     this.#sum = 0;
-    return taken;
+    return drained;
   }
-  add(taken: Float64Array): void {
+  add(drained: Float64Array): void {
     for (const index of this.#counts.keys()) {
-      this.#counts[index] = (this.#counts[index] ?? 0) + (taken[index] ?? 0);
+      this.#counts[index] = (this.#counts[index] ?? 0) + (drained[index] ?? 0);
     }
-    this.#sum += taken[this.#counts.length] ?? 0;
+    this.#sum += drained[this.#counts.length] ?? 0;
   }
 }
 

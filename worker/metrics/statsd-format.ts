@@ -26,7 +26,7 @@ export function createStatsdFormat(tags: Tags): LineFormat {
  * otherwise written.
  */
 export function toDecimal(value: number): string {
-  const whole = Math.trunc(value);
-  if (Number.isSafeInteger(whole)) return String(whole);
-  return Number.isFinite(whole) ? BigInt(whole).toString() : '0';
+  const full = Math.trunc(value);
+  if (Number.isSafeInteger(full)) return String(full);
+  return Number.isFinite(full) ? BigInt(full).toString() : '0';
 }

@@ -37,7 +37,7 @@ export interface PrimaryLink {
 
 export interface DecisionProcess {
   /** Handles messages one at a time, in order. */
-  take(message: ToProcess): void;
+  receive(message: ToProcess): void;
   /** Reports the reason to the primary, and exits. */
   fail(error: unknown): void;
 }
@@ -142,7 +142,7 @@ export function createDecisionProcess(link: PrimaryLink): DecisionProcess {
   }
 
   return {
-    take(message) {
+    receive(message) {
       if (message.kind === 'stop') {
         stopping.abort(new AppError('cannot_start', 'the process is stopping'));
       }
@@ -202,7 +202,7 @@ async function createParts(
   const reports = startReports(clock, async () => {
     const description = serving.describe();
     let share = limited?.drainShare();
-    for (const statistics of reporter.take()) {
+    for (const statistics of reporter.receive()) {
       const samples = unmatched;
       unmatched = [];
       await link.send({
@@ -210,7 +210,7 @@ async function createParts(
         statistics,
         unmatched: samples,
         limited: share,
-        recorded: recording?.buffer.take(),
+        recorded: recording?.buffer.drain(),
         description,
       });
       // Sent with the decisions that it includes: a later share would be ahead of them.

@@ -18,5 +18,5 @@ const decisionProcess = createDecisionProcess({
   end: (exitCode) => process.exit(exitCode),
 });
 process.on('uncaughtException', (error) => decisionProcess.fail(error));
-process.on('message', (message) => decisionProcess.take(message as ToProcess));
+process.on('message', (message) => decisionProcess.receive(message as ToProcess));
 void send({ kind: 'loaded' });

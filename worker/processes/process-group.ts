@@ -234,16 +234,16 @@ export class ProcessGroup implements Serving {
         this.#updateHealth();
         break;
       case 'report':
-        member.reported.take(message.statistics);
+        member.reported.receive(message.statistics);
         message.unmatched.forEach(this.#deps.onUnmatched);
         if (message.limited !== undefined) this.#deps.onLimited(message.limited);
         if (message.recorded !== undefined) this.#deps.onRecorded(message.recorded);
         break;
       case 'profile':
-        member.profiler.take(message);
+        member.profiler.receive(message);
         break;
       case 'counters':
-        this.counters.take(message);
+        this.counters.receive(message);
         break;
       case 'failed':
         break;

@@ -5,7 +5,7 @@ import type { FromProcess, ToProcess } from './message.ts';
 
 export interface RemoteCounters extends CounterAccess {
   /** Called with a process's answer. */
-  take(message: FromProcess & { readonly kind: 'counters' }): void;
+  receive(message: FromProcess & { readonly kind: 'counters' }): void;
 }
 
 export interface RemoteCountersDeps {
@@ -44,6 +44,6 @@ export function createRemoteCounters({
       return answer;
     },
     forget: (asked) => sendToAll({ kind: 'forget-counters', asked }),
-    take: ({ id, answer }) => open.get(id)?.(answer),
+    receive: ({ id, answer }) => open.get(id)?.(answer),
   };
 }

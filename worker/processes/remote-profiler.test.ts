@@ -19,8 +19,8 @@ test('each profile is sent to the caller that requested it', async (t) => {
     { kind: 'profile', id: 1, of: 'cpu', durationMs: 1_000 },
     { kind: 'profile', id: 2, of: 'heap', durationMs: 2_000 },
   ]);
-  profiler.take({ kind: 'profile', id: 2, result: 'busy' });
-  profiler.take({ kind: 'profile', id: 1, result: Uint8Array.of(1, 2) });
+  profiler.receive({ kind: 'profile', id: 2, result: 'busy' });
+  profiler.receive({ kind: 'profile', id: 1, result: Uint8Array.of(1, 2) });
   t.is(await second, 'busy');
   t.deepEqual(await first, Buffer.of(1, 2));
 });
@@ -30,7 +30,7 @@ test('a caller that leaves ends the profile', async (t) => {
   const profile = profiler.cpu(120_000, asking.signal);
   asking.abort();
   t.deepEqual(sent.at(-1), { kind: 'end-profile', id: 1 });
-  profiler.take({ kind: 'profile', id: 1, result: Uint8Array.of(1) });
+  profiler.receive({ kind: 'profile', id: 1, result: Uint8Array.of(1) });
   t.deepEqual(await profile, Buffer.of(1));
 });
 

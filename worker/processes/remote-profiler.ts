@@ -4,7 +4,7 @@ import type { FromProcess, ToProcess } from './message.ts';
 
 export interface RemoteProfiler extends Profiler {
   /** Called with the process's answer. */
-  take(message: FromProcess & { readonly kind: 'profile' }): void;
+  receive(message: FromProcess & { readonly kind: 'profile' }): void;
   /** Call it when the process has ended. */
   end(): void;
 }
@@ -34,7 +34,7 @@ export function createRemoteProfiler(send: (message: ToProcess) => boolean): Rem
   return {
     cpu: (durationMs, signal) => ask('cpu', durationMs, signal),
     heap: (durationMs, signal) => ask('heap', durationMs, signal),
-    take({ id, result }) {
+    receive({ id, result }) {
       open.get(id)?.(result === 'busy' ? result : Buffer.from(result));
     },
     end() {

@@ -76,7 +76,7 @@ export class RulesSender {
   async #sendRules({ documents, atMs }: SentRules): Promise<void> {
     const sent = new Map<string, SentDocument>();
     for (const document of documents) {
-      await this.#pauses.take();
+      await this.#pauses.next();
       const before = this.#sent.get(document.file);
       sent.set(
         document.file,
@@ -104,7 +104,7 @@ export class RulesSender {
       });
       for (const name of piece.known) names.add(name);
       if (piece.name !== undefined) names.add(piece.name);
-      await this.#pauses.take();
+      await this.#pauses.next();
     }
     return { number, document, names };
   }
@@ -126,7 +126,7 @@ export class RulesReceiver {
       joiner = createDocumentJoiner(before && joinedPartsOf(before));
       this.#fresh.set(number, joiner);
     }
-    joiner.take(piece);
+    joiner.receive(piece);
   }
 
   /** All documents of the rules, in their order. */

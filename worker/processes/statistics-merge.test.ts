@@ -17,8 +17,8 @@ function setUp(runtimeNamesMax = 100) {
     const reporter = createStatisticsReporter(metrics);
     const reported = merge.addProcess();
     const report = () => {
-      const parts = [...reporter.take()];
-      for (const part of parts) reported.take(structuredClone(part));
+      const parts = [...reporter.receive()];
+      for (const part of parts) reported.receive(structuredClone(part));
       return parts;
     };
     return { metrics, report, end: () => reported.end() };

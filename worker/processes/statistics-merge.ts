@@ -11,7 +11,7 @@ export interface StatisticsMerge {
 
 export interface ReportedProcess {
   /** Adds the reports of a process, in the order in which they were made. */
-  take(report: StatisticsReport): void;
+  receive(report: StatisticsReport): void;
   /** Call it when the process has ended: its counts stay, its gauges do not. */
   end(): void;
 }
@@ -41,7 +41,7 @@ export function createStatisticsMerge(registry: MetricsRegistry): StatisticsMerg
       const counters: Counter[] = [];
       const ownGauges: GaugeValues[] = [];
       const process: ReportedProcess = {
-        take(report) {
+        receive(report) {
           for (const origin of report.newCounters) counters.push(findCounter(registry, origin));
           report.indexes.forEach((counterIndex, index) => {
             counters[counterIndex]?.add(report.increases[index] ?? 0);

@@ -34,7 +34,7 @@ export interface TimerReport {
 
 export interface StatisticsReporter {
   /** The changes since the last report, in parts of bounded size, each made on demand. At least one part. */
-  take(): Iterable<StatisticsReport>;
+  receive(): Iterable<StatisticsReport>;
 }
 
 /** Bounds of one part. Names have up to about a thousand characters. */
@@ -95,17 +95,17 @@ export function createStatisticsReporter(registry: MetricsRegistry): StatisticsR
   }
 
   return {
-    *take() {
+    *receive() {
       registry.prepareReading();
       const observed = drainTimers();
       const { report, end } = readCounters(0);
       const newGauges = gauges.slice(reportedGauges).map(({ name }) => name);
       reportedGauges = gauges.length;
       const values = Float64Array.from(gauges, ({ value }) => value);
-      const decisionDuration = registry.decisionDuration.take();
+      const decisionDuration = registry.decisionDuration.drain();
       const storeCalls = Array.from(registry.storeCallDurations, ([server, durations]) => ({
         server,
-        duration: durations.take(),
+        duration: durations.drain(),
       }));
       yield {
         ...report,

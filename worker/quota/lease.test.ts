@@ -97,11 +97,11 @@ for (const aheadMs of [0, 1_000, -1_000]) {
 test('an Envoy of a killed server receives its part again from another server', async (t) => {
   const servers = createServers();
   const killed = servers.add();
-  const kept = servers.add();
-  const envoys = toBusy(kept, killed);
+  const retained = servers.add();
+  const envoys = toBusy(retained, killed);
   await run(servers, envoys, 21);
   killed.kill();
-  envoys[1].moveTo(kept);
+  envoys[1].moveTo(retained);
   const { most } = await run(servers, envoys, 26);
   t.true(most <= limit, `${most}`);
   for (const envoy of envoys) t.true(Math.abs(envoy.assigned(1) - limit / 2) <= 2);
@@ -110,12 +110,12 @@ test('an Envoy of a killed server receives its part again from another server', 
 test('the lease of a stopped server is free two slots of five seconds later', async (t) => {
   const servers = createServers();
   const stopped = servers.add();
-  const kept = servers.add();
-  const [one, other] = toBusy(kept, stopped);
+  const retained = servers.add();
+  const [one, other] = toBusy(retained, stopped);
   await run(servers, [one, other], 21);
   stopped.service.close();
   stopped.kill();
-  other.moveTo(kept);
+  other.moveTo(retained);
   const { most, last } = await run(servers, [one, other], 12);
   t.true(most <= limit, `${most}`);
   t.true(last >= limit - 2, `${last}`);

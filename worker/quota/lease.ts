@@ -81,11 +81,11 @@ export class Lease {
     return this.#wanted > 0;
   }
 
-  /** The part of `whole` that this server may assign. Without an answer of the store, the same fraction as before. */
-  toCapacity(whole: number): number {
-    if (!this.#isLeased) return Math.ceil(whole * this.#part);
+  /** The part of `full` that this server may assign. Without an answer of the store, the same fraction as before. */
+  toCapacity(full: number): number {
+    if (!this.#isLeased) return Math.ceil(full * this.#part);
     const isMuch = this.#assignable - this.#target > this.#slack;
-    return Math.min(whole, isMuch ? this.#target : this.#assignable);
+    return Math.min(full, isMuch ? this.#target : this.#assignable);
   }
 
   /** Registers the demand of this server, as a fraction of the limit, and renews the lease. */

@@ -308,7 +308,7 @@ export class QuotaService implements QuotaStreamHost {
     while (this.#toDrain.size + this.#dirty.size + this.#toFlush.size > 0) {
       for (const stream of this.#toDrain) {
         if (this.#isClosed) return;
-        if (!(yield* stream.take())) this.#toDrain.delete(stream);
+        if (!(yield* stream.drain())) this.#toDrain.delete(stream);
       }
       yield* this.#planAll();
       const streams = [...this.#toFlush];

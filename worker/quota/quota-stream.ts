@@ -48,7 +48,7 @@ interface Report {
   readonly usages: readonly BucketUsage[];
   readonly span: Span | undefined;
   /** How many usages were processed. */
-  taken: number;
+  read: number;
   /** How many of these have new buckets. */
   added: number;
 }
@@ -133,7 +133,7 @@ export class QuotaStream implements StreamHandler, MemberStream {
     const decoded = decodeUsageReports(bytes);
     const usages = decoded.ok ? decoded.message.usages : [];
     const span = this.#host.startSpan(usages.length);
-    this.#waiting.push({ usages, span, taken: 0, added: 0 });
+    this.#waiting.push({ usages, span, read: 0, added: 0 });
     if (!decoded.ok) {
       const status = decoded.isTooLarge ? grpcStatus.resourceExhausted : grpcStatus.invalidArgument;
       this.#refuse(status, `a usage report cannot be read: ${decoded.problem}`);
@@ -150,18 +150,18 @@ export class QuotaStream implements StreamHandler, MemberStream {
    * Processes some of the waiting usages; returns whether more wait. A message stays in the queue until it is fully
    * processed.
    */
-  *take(): Generator<void, boolean> {
+  *drain(): Generator<void, boolean> {
     const report = this.#waiting[0];
     if (report === undefined) return false;
     const { usages } = report;
-    const end = Math.min(usages.length, report.taken + usagesPerTurn);
-    for (const usage of usages.slice(report.taken, end)) {
+    const end = Math.min(usages.length, report.read + usagesPerTurn);
+    for (const usage of usages.slice(report.read, end)) {
       if (!this.#isOpen) return false;
       if (this.#accept(usage)) report.added++;
       yield;
     }
     if (!this.#isOpen) return false;
-    report.taken = end;
+    report.read = end;
     if (end === usages.length) this.#finish(report);
     return this.#waiting.length > 0;
   }

@@ -29,12 +29,12 @@ test('shares never exceed the capacity together, and are never negative', (t) =>
   fc.assert(
     fc.property(fc.nat(5_000), asked, (capacity, each) => {
       const shares = toShares(capacity, each);
-      const whole = toIntegerShares(shares, capacity);
+      const full = toIntegerShares(shares, capacity);
       return (
         sum(shares) <= capacity + 1e-6 &&
-        sum(whole) <= capacity &&
-        [...shares, ...whole].every((share) => share >= 0) &&
-        whole.every(Number.isInteger)
+        sum(full) <= capacity &&
+        [...shares, ...full].every((share) => share >= 0) &&
+        full.every(Number.isInteger)
       );
     }),
   );

@@ -41,9 +41,9 @@ function toUnits(capacity: number, asked: readonly (number | undefined)[]): numb
 
 /** The same shares as whole numbers; the remainder goes to the first ones. */
 export function toIntegerShares(shares: readonly number[], capacity: number): number[] {
-  const whole = shares.map(Math.floor);
-  let left = Math.floor(capacity) - whole.reduce((sum, share) => sum + share, 0);
-  return whole.map((share, index) => {
+  const full = shares.map(Math.floor);
+  let left = Math.floor(capacity) - full.reduce((sum, share) => sum + share, 0);
+  return full.map((share, index) => {
     if (left <= 0 || (shares[index] ?? 0) === share) return share;
     left--;
     return share + 1;

@@ -24,7 +24,7 @@ export interface RecordBuffer extends RecordSink {
   /** Call it when a batch that was taken was not and will not be written. */
   lose(batch: RecordBatch): void;
   /** Everything since the last call; undefined when there is nothing. */
-  take(): RecordBatch | undefined;
+  drain(): RecordBatch | undefined;
 }
 
 /** With one flush per 200 ms, 10 MB per second. */
@@ -90,7 +90,7 @@ export function createRecordBuffer(dropped: Counter, maxBytes = maxBufferedBytes
     beforeDraining: (task) => void tasks.push(task),
     addBatch,
     lose,
-    take() {
+    drain() {
       for (const task of tasks) task();
       if (sum === nothing) return undefined;
       const batch = { ...sum, text: texts.join('') };

@@ -131,7 +131,7 @@ export function createRecordFile(deps: RecordFileDeps): RecordFile {
     if (writing !== undefined) return writing;
     if (clock.monotonicMs() < retryAtMs) return;
     isDraining = true;
-    const batch = buffer.take();
+    const batch = buffer.drain();
     isDraining = false;
     if (batch === undefined) return;
     writing = write(batch);

@@ -58,14 +58,14 @@ test('lines are made when they are taken, in the order of their answers', (t) =>
   const { buffer, decide } = setUp();
   for (let index = 0; index < 20; index++) decide(`v${index}`, 1_000 + index);
   t.is(buffer.bytes, 0);
-  const batch = buffer.take();
+  const batch = buffer.drain();
   const values = batch?.text.match(/"value":"v\d+"/g);
   t.deepEqual(
     values,
     Array.from({ length: 20 }, (_, index) => `"value":"v${index}"`),
   );
   t.like(batch, { decisions: 20, fromMs: 1_000, toMs: 1_019, gap: undefined });
-  t.is(buffer.take(), undefined);
+  t.is(buffer.drain(), undefined);
 });
 
 test('decisions with long texts are not retained until their lines are made', (t) => {
@@ -80,16 +80,16 @@ test('at most some twenty decisions wait for their lines, so that they are colle
   const { buffer, decide } = setUp();
   for (let index = 0; index < 1_000; index++) decide(`v${index}`, 1_000);
   const written = buffer.bytes;
-  const all = buffer.take()?.bytes ?? 0;
+  const all = buffer.drain()?.bytes ?? 0;
   t.true(written >= all * 0.979, `${written} of ${all} bytes`);
 });
 
 test('decisions beyond the bound are counted and are one gap', (t) => {
   const { buffer, decide, dropped, log } = setUp(2);
   for (let index = 0; index < 5; index++) decide('v', 1_000 + index);
-  t.like(buffer.take(), { decisions: 2, gap: { dropped: 3, from: 1_002, time: 1_004 } });
+  t.like(buffer.drain(), { decisions: 2, gap: { dropped: 3, from: 1_002, time: 1_004 } });
   t.is(dropped.value, 3);
   decide('v', 2_000);
-  t.like(buffer.take(), { decisions: 1, gap: undefined });
+  t.like(buffer.drain(), { decisions: 1, gap: undefined });
   t.is(log.lines.length, 1);
 });

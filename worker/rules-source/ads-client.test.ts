@@ -71,7 +71,7 @@ test('in every case an answer is sent only on the stream of its response, and at
       const { give, state } = createRun();
       let nonces = 0;
       let open = new Set<string>();
-      const take = (actions: readonly AdsAction[]) => {
+      const applyAll = (actions: readonly AdsAction[]) => {
         for (const action of actions) {
           if (action.kind !== 'send') continue;
           t.is(state().phase, 'open');
@@ -80,18 +80,18 @@ test('in every case an answer is sent only on the stream of its response, and at
         }
         if (actions.some(({ kind }) => kind === 'connect')) {
           open = new Set();
-          take(give({ kind: 'opened' }));
+          applyAll(give({ kind: 'opened' }));
         }
       };
-      take(give({ kind: 'start' }));
+      applyAll(give({ kind: 'start' }));
       for (const kind of kinds) {
         // The shell only passes these events in the phase to which they belong.
         if (kind === 'connect-failed' || (kind === 'ended' && state().phase !== 'open')) continue;
         if (kind === 'response') {
           const nonce = `n${nonces++}`;
           if (state().phase === 'open') open.add(nonce);
-          take(give(toEvent(`response ${nonce} ${nonce}`)));
-        } else take(give({ kind, text: 'same' } as AdsEvent));
+          applyAll(give(toEvent(`response ${nonce} ${nonce}`)));
+        } else applyAll(give({ kind, text: 'same' } as AdsEvent));
       }
     }),
   );

@@ -158,9 +158,9 @@ export class AdsReport {
   }
 
   /** Call it when a version is not, or only partly, in force; `kept` names what remains from earlier versions. */
-  noteRefusal(version: string, text: string, kept: readonly string[]): void {
+  noteRefusal(version: string, text: string, retained: readonly string[]): void {
     this.#refusal = `version ${toShown(version)} at ${this.#now()}\n${text}`;
-    this.#retainedNames = kept;
+    this.#retainedNames = retained;
   }
 
   /** Several lines for the debug port. */

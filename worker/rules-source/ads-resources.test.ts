@@ -32,7 +32,7 @@ function resource(name: string, domain: string, limit?: number): AnyMessage {
 
 const unreadable: AnyMessage = { type_url, value: Buffer.from([0x0f]) };
 
-function take(
+function apply(
   resources: readonly AnyMessage[],
   before: ResourcesInForce = new Map(),
   mergeDomains = false,
@@ -58,7 +58,7 @@ function toResource(text: string): AnyMessage {
 /** The resources in force as `NAME:DOMAIN.KEY=LIMIT`, the limits of the new rules, which earlier versions stay, and the
  * problems. */
 function toText(intake: Intake): string {
-  const { inForce, ruleSet, kept } = intake;
+  const { inForce, ruleSet, retained } = intake;
   const shown = [...inForce].map(
     ([
       name,
@@ -78,7 +78,7 @@ function toText(intake: Intake): string {
   return [
     shown.sort().join(', ') || 'nothing',
     ruleSet ? `rules ${limits.join(', ')}` : 'the rules stay',
-    ...(kept.length > 0 ? [`${[...kept].sort().join(', ')} stay`] : []),
+    ...(retained.length > 0 ? [`${[...retained].sort().join(', ')} stay`] : []),
     ...(problems === '' ? [] : problems.split('\n')),
   ].join('; ');
 }
@@ -90,7 +90,7 @@ testLines(test, new URL('ads-resources.txt', import.meta.url), (given) => {
     .split(' > ')
     .map((response) => {
       const resources = response.split(', ').filter(Boolean).map(toResource);
-      const intake = take(resources, inForce, merging !== undefined);
+      const intake = apply(resources, inForce, merging !== undefined);
       inForce = intake.inForce;
       return toText(intake);
     })
@@ -100,7 +100,7 @@ testLines(test, new URL('ads-resources.txt', import.meta.url), (given) => {
 test('the resource that another presumably replaces is found by the name with which its bytes begin', (t) => {
   const long = 'n'.repeat(300);
   const names = ['a', long, ''];
-  const { inForce } = take(names.map((name, at) => resource(name, `d${at}`, 1)));
+  const { inForce } = apply(names.map((name, at) => resource(name, `d${at}`, 1)));
   for (const [at, name] of names.entries()) {
     const { value } = resource(name, `d${at}`, 2);
     t.is(value && findReplaced(value, inForce)?.domain, `d${at}`);
@@ -137,8 +137,8 @@ test('a resource that did not change is neither decoded nor built again', (t) =>
 });
 
 test('a resource that is sent again unchanged is in force again', (t) => {
-  const { inForce } = take([resource('a', 'da', 1)]);
-  const again = take([resource('a', 'da', 1)], inForce);
+  const { inForce } = apply([resource('a', 'da', 1)]);
+  const again = apply([resource('a', 'da', 1)], inForce);
   t.is(limitOf(again, 'da'), 1);
   t.is(again.inForce.get('a'), inForce.get('a'));
 });
@@ -159,7 +159,7 @@ test('after any responses, the resources in force are consistent, and each was g
           const resources = response.map(({ name, domain, limit, isReadable }) =>
             isReadable ? resource(name, domain, limit) : unreadable,
           );
-          const intake = take(resources, inForce);
+          const intake = apply(resources, inForce);
           const domains = [...intake.inForce.values()].map(({ document }) => document.domain);
           t.is(new Set(domains).size, domains.length);
           if (intake.ruleSet !== undefined) t.is(intake.ruleSet.domains.size, domains.length);

@@ -34,7 +34,7 @@ export interface Intake {
   /** The resources that are in force from now on. */
   readonly inForce: ResourcesInForce;
   /** Names in `inForce` whose resources stay unchanged because their replacements are invalid. */
-  readonly kept: readonly string[];
+  readonly retained: readonly string[];
   /** Undefined when there are problems and nothing has changed. */
   readonly ruleSet: RuleSet | undefined;
   /** Warnings about everything in force. */
@@ -116,7 +116,7 @@ export function* applyResources(
 ): Generator<void, Intake> {
   const prepared = given ?? (yield* prepareResources(resources));
   const digest = yield* digestOf(prepared.digested);
-  const { candidates, kept, problems } = yield* readResources(deps, prepared, before);
+  const { candidates, retained, problems } = yield* readResources(deps, prepared, before);
   for (let round = 0; round < maxRounds; round++) {
     const documents = Array.from(candidates.values(), ({ document }) => document);
     const built = yield* deps.builder.build(documents, nowMs);
@@ -126,7 +126,7 @@ export function* applyResources(
         const last = before.get(name);
         if (last === undefined) candidates.delete(name);
         else if (candidates.get(name) !== last) candidates.set(name, last);
-        kept.add(name);
+        retained.add(name);
       }
       continue;
     }
@@ -134,7 +134,7 @@ export function* applyResources(
     const isNews = problems.length === 0 || !isSame(candidates, before);
     return {
       inForce: candidates,
-      kept: [...kept].filter((name) => candidates.has(name)),
+      retained: [...retained].filter((name) => candidates.has(name)),
       ruleSet: isNews ? built.ruleSet : undefined,
       warnings: yield* collectWarnings(candidates, built.warnings),
       problems,
@@ -143,7 +143,7 @@ export function* applyResources(
   }
   return {
     inForce: before,
-    kept: [...before.keys()],
+    retained: [...before.keys()],
     ruleSet: undefined,
     warnings: [],
     problems,
@@ -173,7 +173,7 @@ function* readResources(
   before: ResourcesInForce,
 ): Generator<
   void,
-  { candidates: Map<string, GoodResource>; kept: Set<string>; problems: Problem[] }
+  { candidates: Map<string, GoodResource>; retained: Set<string>; problems: Problem[] }
 > {
   const knownBytes = new Map<string, GoodResource>();
   for (const each of before.values()) {
@@ -182,7 +182,7 @@ function* readResources(
   }
   const problems: Problem[] = [];
   const candidates = new Map<string, GoodResource>();
-  const kept = new Set<string>();
+  const retained = new Set<string>();
   const toName = createNames();
   const named = new Set<string>();
   const domains = new Set<string>();
@@ -220,7 +220,7 @@ function* readResources(
     if (last === undefined) hasStranger = true;
     else {
       candidates.set(name, last);
-      kept.add(name);
+      retained.add(name);
     }
   }
   if (hasStranger) {
@@ -228,10 +228,10 @@ function* readResources(
     for (const [name, last] of before) {
       if (named.has(name) || domains.has(last.document.domain)) continue;
       candidates.set(name, last);
-      kept.add(name);
+      retained.add(name);
     }
   }
-  return { candidates, kept, problems };
+  return { candidates, retained, problems };
 }
 
 /** All resources of a domain with a conflict: it is unknown which of them is wrong. */

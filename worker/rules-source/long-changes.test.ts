@@ -181,7 +181,7 @@ function* join(pieces: readonly DocumentPiece[]): Generator<void, RuleDocument> 
   const joiner = createDocumentJoiner();
   for (const piece of pieces) {
     yield;
-    joiner.take(piece);
+    joiner.receive(piece);
   }
   return joiner.toDocument();
 }

@@ -255,7 +255,9 @@ test('a thread that is closed while it parses stops at once, and nothing is left
     t,
     () => new Worker(endless, { eval: true }),
   );
-  const refused = t.throwsAsync(parse(small, 'a.yaml'), { message: 'closed while a job was done' });
+  const refused = t.throwsAsync(parse(small, 'a.yaml'), {
+    message: 'closed while a job was running',
+  });
   const ended = once(started[0] as Worker, 'exit');
   await close();
   await refused;

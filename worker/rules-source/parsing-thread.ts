@@ -191,7 +191,7 @@ function* receive(next: Next, known: KnownParts | undefined): Steps<Received> {
     yield;
     const piece = next() as DocumentPiece | undefined;
     if (piece === undefined) return { document: joiner.toDocument(), ...rest };
-    joiner.take(piece);
+    joiner.receive(piece);
   }
 }
 

@@ -213,7 +213,7 @@ export class XdsSource implements RulesSource {
   #deliver(response: DiscoveryResponseMessage): void {
     this.#isApplying = true;
     const atMs = this.#clock.wallMs();
-    void this.#take(response.resources ?? [], atMs).then((intake) => {
+    void this.#apply(response.resources ?? [], atMs).then((intake) => {
       this.#isApplying = false;
       if (this.#closed) return;
       this.#conclude(response, intake, atMs);
@@ -236,11 +236,11 @@ export class XdsSource implements RulesSource {
     this.#inForce = intake.inForce;
     const ofVersion = `of version ${toShown(versionInfo)} from ${this.#report.url}`;
     const total = resources.length;
-    const taken = this.#inForce.size - intake.kept.length;
-    const { ruleSet, warnings, problems, kept } = intake;
+    const applied = this.#inForce.size - intake.retained.length;
+    const { ruleSet, warnings, problems, retained } = intake;
     if (ruleSet !== undefined) {
       this.#hasRules = true;
-      const part = problems.length === 0 ? '' : `${taken} of `;
+      const part = problems.length === 0 ? '' : `${applied} of `;
       const origin = `${part}${toCountText(total, 'resource')} ${ofVersion}`;
       const documents = [...this.#inForce.values()].map(({ document }) => document);
       this.#onLoad({ ok: true, ruleSet, documents, atMs, warnings, origin });
@@ -254,15 +254,15 @@ export class XdsSource implements RulesSource {
     this.#onLoad({
       ok: false,
       problems,
-      origin: `${total - taken} of ${total} resources ${ofVersion}`,
+      origin: `${total - applied} of ${total} resources ${ofVersion}`,
     });
     const text = toRefusalText(problems);
     this.#refused = { digest, text };
-    this.#report.noteRefusal(versionInfo, text, kept);
+    this.#report.noteRefusal(versionInfo, text, retained);
     this.#give({ kind: 'refused', text });
   }
 
-  async #take(resources: readonly AnyMessage[], atMs: number): Promise<Intake> {
+  async #apply(resources: readonly AnyMessage[], atMs: number): Promise<Intake> {
     try {
       const prepared = await this.#parseLarge(await runInSlices(prepareResources(resources)));
       return await runInSlices(
@@ -274,10 +274,10 @@ export class XdsSource implements RulesSource {
         this.#log.error(`Resources caused a defect of the program: ${stackText(error)}`);
       const defect = `caused a defect of the worker: ${errorText(error)}`;
       const problem = problemOf('error', 'program-defect', 'the response', defect);
-      const kept = [...this.#inForce.keys()];
+      const retained = [...this.#inForce.keys()];
       return {
         inForce: this.#inForce,
-        kept,
+        retained,
         ruleSet: undefined,
         warnings: [],
         problems: [problem],

@@ -162,10 +162,10 @@ function reportNoRule(
     return;
   }
   const { nearest, reason, depth } = explained;
-  const place = nearest && toPositionText(nearest.rule);
-  const toRule = place && `the nearest rule is at ${place}`;
+  const position = nearest && toPositionText(nearest.rule);
+  const toRule = position && `the nearest rule is at ${position}`;
   const hint =
-    explained.hint && place ? `${explained.hint} (${place})` : (explained.hint ?? toRule);
+    explained.hint && position ? `${explained.hint} (${position})` : (explained.hint ?? toRule);
   const at = entries[depth]?.offset ?? offset;
   reporter[report]('envoy-no-rule', at, '', `${message}: ${reason}`, hint);
 }

@@ -138,7 +138,7 @@ export async function sendChange(
   // Older control planes do not include it.
   const { endedLifts = [] } = value as { readonly endedLifts?: readonly string[] };
   if (endedLifts.length > 0) {
-    io.writeError(`warning: lifts ended with it: ${escapeText(endedLifts.join(', '))}\n`);
+    io.writeError(`warning: this change ended lifts: ${escapeText(endedLifts.join(', '))}\n`);
   }
   await finishChange(frame, opened.client, options, revision);
 }

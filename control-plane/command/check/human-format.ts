@@ -38,11 +38,11 @@ export function formatInColour(problem: Problem): string {
   const { severity } = problem;
   const [heading = '', ...rest] = formatProblem(problem).split('\n');
   const word = heading.indexOf(`: ${severity}: `);
-  const place = styleText('bold', heading.slice(0, word + 1), { validateStream: false });
+  const position = styleText('bold', heading.slice(0, word + 1), { validateStream: false });
   const message = heading.slice(word + 2 + severity.length);
   const style = colours[severity];
   return [
-    `${place} ${styled(style, severity)}${message}`,
+    `${position} ${styled(style, severity)}${message}`,
     ...rest.map((line) => (/^ +\^$/.test(line) ? styled(style, line) : line)),
   ].join('\n');
 }

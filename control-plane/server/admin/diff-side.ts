@@ -39,7 +39,7 @@ export const doDiffJob: DoJob = async (next, send, check) => {
       // The target of a WeakRef, here the lookups of the domain, stays alive until the turn ends.
       await setImmediate();
     } else if ('ofGroups' in piece) for (const change of piece.ofGroups) changes.add(change);
-    else joiner?.take(piece);
+    else joiner?.receive(piece);
   }
   changes.end();
 };

@@ -120,7 +120,7 @@ function receiveRules(next: Next, domain: string): BothRules {
     if ('side' in piece) {
       joiner = createDocumentJoiner();
       joiners[piece.side].push(joiner);
-    } else joiner?.take(piece);
+    } else joiner?.receive(piece);
   }
   const join = (all: readonly DocumentJoiner[]) => all.map((each) => each.toDocument());
   return { domain, before: join(joiners.before), after: join(joiners.after) };

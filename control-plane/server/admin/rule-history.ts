@@ -80,7 +80,7 @@ export async function findRuleHistory(
   async function findRule({ files }: Revision): Promise<Known | null> {
     const all: Value[] = [];
     for (const { path, text } of files) {
-      await pauses.take();
+      await pauses.next();
       const before = parsed.get(path);
       const known = before?.text === text ? before.known : await findInFile(path, text);
       if (known === undefined) return null;

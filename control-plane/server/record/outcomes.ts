@@ -58,7 +58,7 @@ export function inForceOf(outcomes: Outcomes): OutcomeOnRecord | undefined {
   return outcomes.find(({ kind }) => kind === 'in_force');
 }
 
-/** Shortens a text for people. */
+/** Shortens a human-readable text. */
 export function cutText(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 1)}…`.toWellFormed();
 }

@@ -172,7 +172,7 @@ export class OwnTextFile {
       // Authors of rules can write there: without state of an earlier version it could be their own approval.
       const isOurs = await canAccess(join(stateDirectory, lastGoodFile));
       const what = isOurs ? 'the record' : 'what was taken back';
-      this.#log.notice(`Rollout: ${what} is read from ${found.path}, of an earlier version`);
+      this.#log.notice(`Rollout: reading ${what} of an earlier version from ${found.path}`);
       return { text: isOurs ? found.text : toRecordText(toTakenBackOnly(parsed.record)) };
     } catch (error) {
       this.#log.warning(

@@ -159,7 +159,7 @@ for (const { kind, timing, pollMs, renewMs, termMs, noticeMs } of kinds) {
     }
   });
 
-  test(`with ${kind} another record that a peer speaks of is read ${noticeMs} ms after the last look`, async (t) => {
+  test(`with ${kind} a newer record that a peer reports is read ${noticeMs} ms after the last poll`, async (t) => {
     const { counts, poll, one } = await startTwo(timing);
     one.noteNews('another');
     await poll(noticeMs - 1, false);
@@ -181,7 +181,7 @@ test('after a failure the record is read again after two seconds, whether or not
   t.is(counts.reads, 2);
 });
 
-test('where nothing is open nobody decides, whoever wrote the record', async (t) => {
+test('while no rollout is open no control plane decides, whoever wrote the record', async (t) => {
   const { poll, one, two } = await startTwo();
   await one.write((record) => ({ ...record, after: 'x' }));
   await poll(1_000);

@@ -86,7 +86,7 @@ export class RecordKeeper {
     this.#state = startRecord(options, toNow(clock));
   }
 
-  /** All that is known of the record. */
+  /** Everything known about the record. */
   get state(): RecordState {
     return this.#state;
   }

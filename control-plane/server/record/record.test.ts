@@ -69,7 +69,7 @@ const unreadable: readonly (readonly [string, string, string])[] = [
   ['written by hand', '{"outcome":"in_force"}', 'it is not a record of a rollout'],
   ['no object', '[]', 'it is not a record of a rollout'],
   ['null', 'null', 'it is not a record of a rollout'],
-  ['of an older format that nobody knows', '{"format":1}', 'it is of an older version (format 1)'],
+  ['of an unknown older format', '{"format":1}', 'it is of an older version (format 1)'],
   ['of a format that is no number', '{"format":"9"}', 'it is not a record of a rollout'],
   [
     'with a step below 0',
@@ -125,7 +125,7 @@ for (const [what, given] of large) {
   });
 }
 
-test('a record that nobody could read again is known before it is written', (t) => {
+test('a record that could not be read again is refused before it is written', (t) => {
   const chosen = many(40_000, '0123456789ab');
   t.regex(whyUnreadable({ ...record, rollout: { ...rollout, chosen } }) ?? '', /more than 524288$/);
   const id = 'x'.repeat(65);
@@ -135,7 +135,7 @@ test('a record that nobody could read again is known before it is written', (t) 
   );
 });
 
-test('a field that older control planes wrote is no trouble', (t) => {
+test('a field of older control planes is accepted', (t) => {
   const reading = parseRecord(changed({ rollout: { ...rollout, base: 'old' } }));
   t.like(reading, { ok: true, record: { ...record, rollout } });
 });
@@ -202,7 +202,7 @@ test('an approval is one of what is in force as long as it is, and of what is no
   t.deepEqual(contentsOf(two), ['two'], 'what was in force has to be approved again');
 });
 
-test('a rollout that came through is in force, and nobody alone has it', (t) => {
+test('a completed rollout is in force, for all workers', (t) => {
   const ended = withEnd(withVerdict(record, { ...takenBack, content: 'new content' }), 'in_force', {
     ...end,
     reason: '',
@@ -213,7 +213,7 @@ test('a rollout that came through is in force, and nobody alone has it', (t) => 
   t.is(openRolloutOf(ended), undefined);
 });
 
-test('a rollout that was taken back says why, by whom and when', (t) => {
+test('a rollout that was taken back has the reason, the person and the time', (t) => {
   const ended = withEnd(record, 'taken_back', end);
   t.deepEqual(ended.rollout, {
     ...rollout,
@@ -245,7 +245,7 @@ test('without a rollout there is nothing to end', (t) => {
   t.is(withEnd(emptyRecord, 'in_force', end), emptyRecord);
 });
 
-test('rules that everybody is given are on trial nowhere, whichever revision has them', (t) => {
+test('rules that all workers are given are never on trial, whichever revision has them', (t) => {
   const given = withInForce(record, { revision: 'again', content: rollout.content });
   t.is(given.rollout?.outcome, 'in_force');
   t.deepEqual(given.rollout?.chosen, []);

@@ -15,7 +15,7 @@ const revisionId = Type.String({ maxLength: 128 });
 const content = Type.String({ maxLength: 64 });
 /** The number of characters that identify one of the contents that were taken back. */
 const shortContent = 16;
-/** Texts for people, and lists, have no limit of their own: `fitRecord` shortens them until the record fits. */
+/** Human-readable texts, and lists, have no limit of their own: `fitRecord` shortens them until the record fits. */
 const shown = Type.String();
 
 const rolloutJson = Type.Object({
@@ -327,7 +327,7 @@ function toApproved(
   return { reason: reason === '' ? approved : `${approved}; ${reason}`, by: approval.by, atMs };
 }
 
-/** Ends the last rollout with this outcome. If it was taken back before all control planes knew of its end, it was
+/** Ends the last rollout with this outcome. If it was taken back before all control planes were notified of its end, it was
  * never in force: the previous revision is in force again. */
 export function withEnd(
   record: RolloutRecord,
@@ -377,7 +377,7 @@ export function withContents(
   };
 }
 
-/** Shortens the texts for people until the record fits into a shared text. */
+/** Shortens the human-readable texts until the record fits into a shared text. */
 export function fitRecord(record: RolloutRecord): RolloutRecord {
   let fitted = record;
   for (const length of reasonLengths) {

@@ -1,4 +1,4 @@
-// What a control plane puts on record, as lines for review: remembering.txt lists looks in sequence, in the words that
+// What a control plane puts on record, as lines for review: remembering.txt lists polls in sequence, in the words that
 // are defined below, and the result of each. `REWRITE=1` rewrites the results.
 import test from 'ava';
 import { type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
@@ -138,7 +138,7 @@ class Scene {
   }
 }
 
-/** The words of a look, as `NAME` or `NAME=VALUE`, in any number; they apply to later looks, too. */
+/** The words of a poll, as `NAME` or `NAME=VALUE`, in any number; they apply to later polls, too. */
 const commands: Readonly<Record<string, (text: string, scene: Scene) => Partial<Scene>>> = {
   'no-rollout': () => ({ rollsOut: false }),
   told: () => ({ reportsOutcomes: true }),
@@ -181,7 +181,7 @@ const commands: Readonly<Record<string, (text: string, scene: Scene) => Partial<
   }),
 };
 
-/** One look, or `COUNT *` of them. */
+/** One poll, or `COUNT *` of them. */
 testLines(test, new URL('remembering.txt', import.meta.url), (given) => {
   const scene = new Scene();
   const came = given.split(' ; ').map((step) => {

@@ -1,4 +1,4 @@
-// Puts on record what other control planes, or this one after a restart, have to know of what happened without a
+// Puts on record what other control planes, or this one after a restart, need to know about what happened without a
 // rollout: which revisions reached all workers at once, and which were held back. Pure.
 import { isDeepStrictEqual } from 'node:util';
 import { toCountText } from '../../../shared/count-text.ts';
@@ -34,7 +34,7 @@ export const noMemory: Memory = { noted: undefined, invalid: [] };
 export interface Happened {
   /** Whether revisions reach the workers in steps. */
   readonly rollsOut: boolean;
-  /** Whether outcomes of revisions are reported to people, each by one of the control planes. */
+  /** Whether notifications of outcomes are sent, each by one of the control planes. */
   readonly reportsOutcomes: boolean;
   readonly snapshots: SnapshotState;
   readonly record: RolloutRecord;
@@ -87,7 +87,7 @@ export function remember(before: Memory, happened: Happened): Turn {
   // The history lists the earlier outcome first.
   const isBefore = first !== undefined && first.atMs < (snapshots.inForce?.sinceMs ?? 0);
   if (isBefore && invalid?.kind === 'write') return { memory, effects: [invalid] };
-  const kept = invalid?.kind === 'keep_here' ? [invalid] : [];
+  const retained = invalid?.kind === 'keep_here' ? [invalid] : [];
   const { noted, write } = findInForce(memory.noted, happened);
   const now = { ...memory, noted };
   const [next] = [
@@ -97,7 +97,7 @@ export function remember(before: Memory, happened: Happened): Turn {
     // The revision in force may have come into force without a change for the workers.
     isWanted(snapshots) ? findOutcome(toInForce(snapshots), happened) : undefined,
   ].flatMap((each) => each ?? []);
-  return { memory: now, effects: next === undefined ? kept : [...kept, next] };
+  return { memory: now, effects: next === undefined ? retained : [...retained, next] };
 }
 
 /** Whether the record is shared; if no other control plane needs it, it stays in the state directory. */

@@ -64,7 +64,7 @@ import { isGiven } from './pools.ts';
 import type { View } from './view.ts';
 
 export interface FleetOptions {
-  /** Whether outcomes of revisions are reported to people. */
+  /** Whether notifications of outcomes are sent. */
   readonly reportsOutcomes: boolean;
   readonly hasPeers: boolean;
 }

@@ -43,7 +43,7 @@ export interface OpenRolloutDeps extends OpenStoreDeps {
   /** The clocks that are compared with the clock of an engine. */
   readonly clocks: ComparedClocks;
   readonly audit: Audit;
-  /** Reports outcomes to people; undefined if no notifications are configured. */
+  /** Sends notifications of outcomes; undefined if none are configured. */
   readonly onOutcome: ((outcomes: Outcomes) => void) | undefined;
 }
 

@@ -46,7 +46,7 @@ export type AskPeers = (
 ) => Promise<readonly PeerAnswer<RolloutFacts>[]>;
 
 export interface RolloutDeps {
-  /** Whether outcomes of revisions are reported to people. */
+  /** Whether notifications of outcomes are sent. */
   readonly reportsOutcomes: boolean;
   readonly snapshots: SnapshotCache;
   readonly workers: ConnectedWorkers;
@@ -97,16 +97,16 @@ export class Rollout {
   /** Starts following the snapshots and the record, which must have been read. */
   start(): void {
     const { snapshots, keeper, clock } = this.#deps;
-    const look = () => this.#happen({ kind: 'look', mayBeElse: true });
+    const check = () => this.#happen({ kind: 'look', mayBeElse: true });
     const noteRevision = () => this.#happen({ kind: 'look', mayBeElse: false });
-    keeper.onChange(look);
+    keeper.onChange(check);
     this.#stops = [
       snapshots.onChange(noteRevision),
       // An operator may repair the record before the next scheduled look.
       snapshots.onNewest(noteRevision),
-      repeatAfter(clock, checkMs, look),
+      repeatAfter(clock, checkMs, check),
     ];
-    look();
+    check();
   }
 
   /** Undefined without a rollout. */

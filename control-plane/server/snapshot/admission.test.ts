@@ -145,7 +145,7 @@ test('a revision is judged again when a verdict on it is new', (t) => {
   );
 });
 
-test('a removal is held back while everybody has the rules that it was held against', (t) => {
+test('a removal is held back while all workers have the rules that it would remove', (t) => {
   const against = { ...held, against: 'rules' };
   t.is(heldBackBy(against, undefined, 'rules'), against);
   t.is(heldBackBy(against, undefined, 'other rules'), undefined);

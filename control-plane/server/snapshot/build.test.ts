@@ -196,7 +196,7 @@ test('only nodes that announce themselves get the fields that the message lacks'
   );
 });
 
-test('one field that the message lacks is told of its domain', (t) => {
+test('one field that the message lacks is reported with its domain', (t) => {
   const text = withExtensions.replace('    value_to_metric: true\n', '');
   t.deepEqual([...builtFrom({ 'a.yaml': text }).leftOut.keys()], ['shop']);
 });

@@ -315,6 +315,6 @@ class Lists {
       this.endDocument();
       this.#joiner = createDocumentJoiner();
     }
-    this.#joiner?.take(piece);
+    this.#joiner?.receive(piece);
   }
 }

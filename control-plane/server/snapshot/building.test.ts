@@ -126,7 +126,7 @@ test('equal files are built once, whoever asks, until one of their rules ends', 
   t.is(jobs, 3);
 });
 
-test('what was built and is used no more is built anew', async (t) => {
+test('what is no longer used is built again', async (t) => {
   const building = createBuilding(t);
   await building.build(large);
   setFlagsFromString('--expose-gc');

@@ -160,8 +160,8 @@ async function startCache(t: ExecutionContext, given: Given = {}): Promise<Harne
     async restart({ isFresh = false, isAway = false } = {}) {
       await cache.close();
       const reached = isAway ? away(store) : store;
-      const kept = isFresh ? createRulesFolder(t).path : folder;
-      return startCache(t, { ...given, memory, store: reached, folder: kept });
+      const rulesFolder = isFresh ? createRulesFolder(t).path : folder;
+      return startCache(t, { ...given, memory, store: reached, folder: rulesFolder });
     },
     has: () => nodes.map((node) => `${node.id} ${domainOf(node)}`).join(', '),
     logged: () =>
@@ -290,7 +290,7 @@ testLines(test, new URL('cache.txt', import.meta.url), async (text, t) => {
   return out.join(' ; ');
 });
 
-test('a warning is said once, and again after revisions without it', async (t) => {
+test('a warning is logged once, and again after revisions without it', async (t) => {
   const { store, publish, log } = await startCache(t, { rollsOut: false });
   const warned = (id: string) => {
     const { files, ...rest } = revisionOf('a', { id });
@@ -309,7 +309,7 @@ test('a warning is said once, and again after revisions without it', async (t) =
   t.is(warned('w3'), 1);
 });
 
-test('a trial tells its content, its groups and whether it supersedes', async (t) => {
+test('the state of a trial has its content, its groups and whether it supersedes', async (t) => {
   const { publish, cache } = await startCache(t);
   publish('b');
   const { trial } = cache.state();
@@ -345,7 +345,7 @@ test('started while the store hangs: after five seconds what was in force before
   t.is(clock.pending, 0);
 });
 
-test('started while neither the store nor the copy can be read: both are said', async (t) => {
+test('started while neither the store nor the copy can be read: both are logged', async (t) => {
   const first = await startCache(t);
   await first.cache.close();
   writeFileSync(join(first.folder, 'last-good.revision.json'), 'damaged');

@@ -98,17 +98,17 @@ export class SnapshotCache implements SnapshotProvider {
     ]);
     const build = async (each: Revision) => (await building.build(each)).outcome;
     const own = { lastGood: this.#lastGood, store, build, log };
-    const kept = await readStored({ ...own, memory: memory() });
-    if (kept?.outcome?.ok) {
-      const before = { revision: kept.revision, built: kept.outcome.built };
+    const stored = await readStored({ ...own, memory: memory() });
+    if (stored?.outcome?.ok) {
+      const before = { revision: stored.revision, built: stored.outcome.built };
       this.happen({ kind: 'had', before });
     }
     // A revision still on trial continues its trial, and one that takes long to examine follows what the workers have.
-    if (revision && kept?.revision && kept.revision.id !== revision.id) {
+    if (revision && stored?.revision && stored.revision.id !== revision.id) {
       const id = toShortId(revision.id);
-      if (memory().rollsOut) this.#restore(kept, `Revision ${id} was not in force yet`);
-      else if (kept.outcome.ok && isLarge(revision)) {
-        this.#restore(kept, `Revision ${id} is still examined`);
+      if (memory().rollsOut) this.#restore(stored, `Revision ${id} was not in force yet`);
+      else if (stored.outcome.ok && isLarge(revision)) {
+        this.#restore(stored, `Revision ${id} is still examined`);
       }
     }
     if (revision !== undefined) this.happen({ kind: 'found', revision });
@@ -116,7 +116,7 @@ export class SnapshotCache implements SnapshotProvider {
     if (isAwaited) await this.#settled();
     const { inForce, trial } = this.#state;
     if (inForce === undefined && trial === undefined) {
-      this.#restore(kept, memory().otherVersion ?? problem);
+      this.#restore(stored, memory().otherVersion ?? problem);
     }
     this.happen({ kind: 'had', before: undefined });
     this.#stopWatching = store.watch((each) => this.happen({ kind: 'found', revision: each }));
@@ -323,13 +323,13 @@ export class SnapshotCache implements SnapshotProvider {
   }
 
   /** `why`: the reason for serving an earlier revision. */
-  #restore(kept: StoredRevision | undefined, why: string): void {
+  #restore(stored: StoredRevision | undefined, why: string): void {
     const { log } = this.#deps;
-    if (kept === undefined) {
+    if (stored === undefined) {
       log.error(`${why}, and no earlier revision was kept: workers get nothing until there is one`);
-    } else if (kept.problem !== undefined) log.error(kept.problem);
+    } else if (stored.problem !== undefined) log.error(stored.problem);
     else {
-      const { revision, outcome } = kept;
+      const { revision, outcome } = stored;
       this.happen({ kind: 'restored', revision, outcome, why });
     }
   }

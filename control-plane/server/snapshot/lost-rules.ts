@@ -57,9 +57,9 @@ function* findingLostOf(
   before: CheckedDomainRules,
   after: CheckedDomainRules,
 ): Generator<void, LostRules | undefined> {
-  const kept = new Set<string>();
+  const retained = new Set<string>();
   for (const { name } of after.named()) {
-    kept.add(toCountedName(domain, name));
+    retained.add(toCountedName(domain, name));
     yield;
   }
   const had = new Set<string>();
@@ -68,13 +68,13 @@ function* findingLostOf(
     yield;
     const counted = toCountedName(domain, name);
     had.add(counted);
-    if (kept.has(counted)) continue;
+    if (retained.has(counted)) continue;
     fates.set(counted, 'gone');
     for (const segment of toListed(rule)) fates.set(`${counted}_${segment}`, 'listed');
   }
   if (fates.size === 0) return undefined;
   let isPure = true;
-  for (const name of kept) {
+  for (const name of retained) {
     yield;
     isPure &&= had.has(name);
     // The name begins with that of a removed rule.

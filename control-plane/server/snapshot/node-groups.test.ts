@@ -42,7 +42,7 @@ test('a node is in the first group all of whose conditions it meets', (t) => {
   t.is(groupOf(text, ''), 'default');
 });
 
-test('without the file everybody is in one group that gets everything', (t) => {
+test('without the file all nodes are in one group that gets everything', (t) => {
   const { groups } = parseNodeGroups(undefined, domains);
   t.deepEqual(
     groups.map(({ name, domains: patterns }) => [name, ...patterns.map((pattern) => pattern.text)]),

@@ -198,7 +198,7 @@ function checkTogether(groups: readonly NodeGroup[], reporter: Reporter): void {
       const hint = 'it is the name for nodes that match no group; choose another';
       reporter.error('node-groups', offset, path, `the name '${otherNodes.name}' is taken`, hint);
     } else if (first !== undefined) {
-      const hint = `the first one is at ${reporter.place(first)}`;
+      const hint = `the first one is at ${reporter.positionText(first)}`;
       reporter.error(
         'node-groups',
         offset,

@@ -58,9 +58,9 @@ export function* judgingByPolicy(
     return { refused: [], tolerated: [], exception: undefined };
   }
   const violations = yield* findingViolations(after.policy, after.documents);
-  const told = (all: readonly Violation[]) => all.map(({ problem }) => problem);
+  const problemsOf = (all: readonly Violation[]) => all.map(({ problem }) => problem);
   if (before === undefined || before === after) {
-    return { refused: [], tolerated: told(violations), exception: undefined };
+    return { refused: [], tolerated: problemsOf(violations), exception: undefined };
   }
   const foundBefore = yield* findingViolations(after.policy, before.documents);
   const old = new Set(foundBefore.map(({ identity }) => identity));
@@ -81,7 +81,7 @@ export function* judgingByPolicy(
   return {
     refused: breaches.filter((breach) => excuses.get(breach) === undefined).map(toRefusal),
     tolerated: [
-      ...told(violations.filter(isTolerated)),
+      ...problemsOf(violations.filter(isTolerated)),
       ...excused.map(({ problem }): Problem => ({ ...problem, severity: 'warning' })),
     ],
     exception: exception && toExcerpt(exception, 500),

@@ -40,7 +40,7 @@ test('a body that all streams get is encoded once', (t) => {
   );
 });
 
-test('a response says what the snapshot has, in both protocols', (t) => {
+test('a response contains what the snapshot has, in both protocols', (t) => {
   fc.assert(
     fc.property(contents, (given) => {
       const snapshot = snapshotOf(given);
@@ -86,7 +86,7 @@ test('a delta has what is new and other, what is gone, and what is asked for aga
   t.deepEqual(removedResources, ['gone', 'never']);
 });
 
-test('the largest response is told with room for its nonce', (t) => {
+test('the size of the largest response includes its nonce', (t) => {
   const snapshot = snapshotOf({ shop: Buffer.alloc(1000), mail: Buffer.alloc(3000) });
   const nonce = toStringField(5, '9'.repeat(18));
   const { bytes } = toSharedDelta(noResources, snapshot);

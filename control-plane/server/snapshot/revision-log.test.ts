@@ -29,7 +29,7 @@ for (const [what, author, message, title] of [
   });
 }
 
-test('a load that nobody waits for is logged at info, and so is one that changes nothing', (t) => {
+test('a routine load is logged at info, and so is one that changes nothing', (t) => {
   const revision = { id, atMs: 0, author: undefined, message: undefined };
   t.is(
     toText(describeInForce(revision, built, false, false)),
@@ -37,7 +37,7 @@ test('a load that nobody waits for is logged at info, and so is one that changes
   );
 });
 
-test('an earlier revision is told with its age, which is none where clocks differ', (t) => {
+test('an earlier revision is logged with its age, unless clocks differ', (t) => {
   const restored = (ageMs: number) =>
     toText(
       describeRestored(
@@ -47,9 +47,9 @@ test('an earlier revision is told with its age, which is none where clocks diffe
         10_000_000 + ageMs,
       ),
     );
-  const told = (age: string) =>
+  const logged = (age: string) =>
     `warning It is away: the last good revision 0123456789ab, ${age} old, is in force: 1 domain, 1 limit`;
-  t.is(restored(3_600_400), told('1h'));
-  t.is(restored(90_000), told('1m30s'));
-  t.is(restored(-5_000), told('0s'));
+  t.is(restored(3_600_400), logged('1h'));
+  t.is(restored(90_000), logged('1m30s'));
+  t.is(restored(-5_000), logged('0s'));
 });

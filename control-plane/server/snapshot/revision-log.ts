@@ -42,12 +42,12 @@ export function describeRestored(
 export function describeRefused(
   revision: RevisionInfo,
   problems: readonly Problem[],
-  kept: string | undefined,
+  inForce: string | undefined,
   store: string,
 ): LogLine[] {
   const errors = problems.filter(isError);
   const consequence =
-    kept === undefined ? 'nothing is in force' : `revision ${toShortId(kept)} stays in force`;
+    inForce === undefined ? 'nothing is in force' : `revision ${toShortId(inForce)} stays in force`;
   const start = `Revision ${toTitle(revision)} of ${store} is not served`;
   const inAll = `${toCountText(errors.length, 'error')}: ${consequence}`;
   return toLines('error', errors, start, inAll);

@@ -105,7 +105,7 @@ const states: Readonly<Record<string, () => Serving>> = {
   'B in force': () => ({ inForce: inForce(build(2, 1)), trial: undefined }),
   'C in force': () => ({ inForce: inForce(build(1, 3)), trial: undefined }),
   'A in force without groups': () => ({ inForce: inForce(build(1, 1, '')), trial: undefined }),
-  'B on trial with nobody': () => ({
+  'B on trial with no worker': () => ({
     inForce: inForce(build(1, 1)),
     trial: trialOf(build(2, 1), noNode),
   }),
@@ -113,7 +113,7 @@ const states: Readonly<Record<string, () => Serving>> = {
     inForce: inForce(build(1, 1)),
     trial: trialOf(build(2, 1), some),
   }),
-  'B on trial with everybody': () => ({
+  'B on trial with all workers': () => ({
     inForce: inForce(build(1, 1)),
     trial: trialOf(build(2, 1), allNodes),
   }),
@@ -141,7 +141,7 @@ function expectedOf({ inForce: present, trial }: Serving, of: NodeIdentity): str
 
 for (const [from, before] of Object.entries(states)) {
   for (const [to, after] of Object.entries(states)) {
-    test(`from ${from} to ${to}: each node is told what changes for it, and nothing else`, (t) => {
+    test(`from ${from} to ${to}: each node is sent what changes for it, and nothing else`, (t) => {
       const served = new Served();
       const [first, second] = [before(), after()];
       // A trial begins while another revision is in force.
@@ -150,7 +150,7 @@ for (const [from, before] of Object.entries(states)) {
       const had = new Map(Object.values(nodes).map((each) => [each.id, served.current(each)]));
       const isNews = served.change(second);
       // Like a stream, it compares objects, and sends nothing if they are the same.
-      const told = new Map(
+      const notified = new Map(
         Object.values(nodes).flatMap((each) => {
           const now = served.current(each);
           return isNews && now !== had.get(each.id) ? [[each.id, now?.version]] : [];
@@ -162,8 +162,8 @@ for (const [from, before] of Object.entries(states)) {
       for (const [name, each] of Object.entries(nodes)) {
         const [old, now] = [expectedOf(first, each), expectedOf(second, each)];
         t.is(served.current(each)?.version, now, name);
-        t.is(told.has(each.id), old !== now, `${name} is told`);
-        if (old !== now) t.is(told.get(each.id), now, name);
+        t.is(notified.has(each.id), old !== now, `${name} is notified`);
+        if (old !== now) t.is(notified.get(each.id), now, name);
       }
     });
   }
@@ -183,7 +183,7 @@ test('a field that is left out of a change stays as it is', (t) => {
   t.deepEqual([served.now.inForce?.built.content, served.now.trial], [b.content, undefined]);
 });
 
-test('nobody is told of a change that changes nothing', (t) => {
+test('no node is notified of a change that changes nothing', (t) => {
   const served = new Served();
   served.change({ inForce: inForce(build(1, 1)), trial: trialOf(build(2, 1), some) });
   const { now } = served;

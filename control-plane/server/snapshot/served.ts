@@ -25,7 +25,7 @@ export interface InForce {
   readonly built: BuiltSnapshots;
   /** Whether this control plane served it to all workers without steps, as its author requested. */
   readonly isAtOnce: boolean;
-  /** Whether nothing was known of what the workers had before: one that holds other rules keeps them. */
+  /** Whether it was unknown what the workers had before: one that holds other rules keeps them. */
   readonly isFirst?: boolean;
 }
 

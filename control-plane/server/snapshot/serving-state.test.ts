@@ -41,15 +41,15 @@ function judged(state: ServingState, id: string, turns: number): [ServingState, 
   return apply(examined, { kind: 'judged', candidate, judgement, way, turns });
 }
 
-test('that a revision breaks the policy by its own word is said once for each', (t) => {
+test('a revision that breaks the policy with an exception is logged once', (t) => {
   let state = startServing(options);
-  const said: string[] = [];
+  const logged: string[] = [];
   for (const id of ['first', 'first', 'second']) {
     const [next, lines] = judged(state, id, state.turns);
     state = next;
-    said.push(...lines.filter((line) => line.startsWith('audit')));
+    logged.push(...lines.filter((line) => line.startsWith('audit')));
   }
-  t.deepEqual(said, [
+  t.deepEqual(logged, [
     'audit: revision first breaks the policy, by its own word: an outage',
     'audit: revision second breaks the policy, by its own word: an outage',
   ]);
@@ -95,7 +95,7 @@ test('who has made what is found out where there is a policy, and not of what is
   t.true(effectsOf(second).includes('judge'));
 });
 
-test('a newer revision is examined to its end when something else is known of the one before it', (t) => {
+test('a newer revision is examined to its end when its predecessor gets a new verdict', (t) => {
   const revision = { ...toRevision('first'), files: [{ path: 'a.yaml', text: ruleText('a', 1) }] };
   const { serialize: encode } = loadProtos().rateLimitConfig;
   const built = buildSnapshots(
@@ -104,11 +104,11 @@ test('a newer revision is examined to its end when something else is known of th
     { encode },
   );
   const verdict = { revision: 'first', reason: 'it removes much' };
-  const said = (outcome: Verdict['outcome']) => ({
+  const logged = (outcome: Verdict['outcome']) => ({
     wallMs: 1,
     memory: { ...memory, verdictOf: () => ({ ...verdict, outcome }) },
   });
-  const [held, approved] = [said('held_back'), said('approved')];
+  const [held, approved] = [logged('held_back'), logged('approved')];
   let { state } = step(startServing(options), { kind: 'found', revision: revision }, held);
   const first: ServingEvent = { kind: 'built', purpose: 'examine', revision, outcome: built };
   ({ state } = step(state, first, held));

@@ -447,7 +447,7 @@ function bringOn(
   }
 }
 
-/** Whether nothing is known of what the workers had before, and its author does not want it at once. */
+/** Whether it is unknown what the workers had before, and its author does not want it at once. */
 function isFirstKnown(state: ServingState, revision: Revision, { memory }: Facts): boolean {
   const isKnown = beforeOf(state) !== undefined || memory.inForce !== undefined;
   return memory.rollsOut && !isKnown && !hasTrailer(revision, nowTrailer);

@@ -197,10 +197,10 @@ export function createCredentialReader(
     }
     if (password === '') return undefined;
     if (/[\0\r\n]/.test(username + password) || password.length > maxPasswordLength) {
-      const place = passwordFile === '' ? 'the Git password' : maskFile(passwordFile);
+      const source = passwordFile === '' ? 'the Git password' : maskFile(passwordFile);
       throw new AppError(
         'store',
-        `${place} is not a password: it has several lines, or is too long`,
+        `${source} is not a password: it has several lines, or is too long`,
       );
     }
     return { username, password };

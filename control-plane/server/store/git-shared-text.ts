@@ -24,10 +24,10 @@ export function createGitSharedText(
 ): SharedText {
   const { ref, folder, timeoutMs, committer } = options;
   const address = readGitAddress(options);
-  const place = createHash('sha256')
+  const digest = createHash('sha256')
     .update(JSON.stringify([ref, folder]))
     .digest('hex');
-  const remoteRef = `refs/ratelane/${name}/${place.slice(0, 12)}`;
+  const remoteRef = `refs/ratelane/${name}/${digest.slice(0, 12)}`;
   const repository = resolve(options.stateDirectory, `git-${name}`);
   const git = createGit({
     repository,

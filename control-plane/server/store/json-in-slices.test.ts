@@ -39,9 +39,9 @@ test('what JSON.parse refuses is refused, wherever a character is wrong', (t) =>
   const mutant = fc.tuple(fc.json(), fc.nat(), fc.constantFrom(...'"\\{}[],:0-.eu\n \u0001'));
   fc.assert(
     fc.property(mutant, ([text, at, character]) => {
-      const place = at % (text.length + 1);
+      const index = at % (text.length + 1);
       for (const skipped of [0, 1]) {
-        const changed = text.slice(0, place) + character + text.slice(place + skipped);
+        const changed = text.slice(0, index) + character + text.slice(index + skipped);
         const own = outcomeOf(() => read(changed));
         t.deepEqual(
           own,

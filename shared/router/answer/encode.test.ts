@@ -107,7 +107,7 @@ test('a Node stream is sent as it is, by the name of its file', async (t) => {
   t.regex(String(text), /class Status/);
 });
 
-test('an open file is sent from where it stands, and is closed then', async (t) => {
+test('an open file is sent from its current position, and closed afterwards', async (t) => {
   const path = fileURLToPath(new URL('../sample/index.ts', import.meta.url));
   const file = await open(path);
   class Value extends Controller {

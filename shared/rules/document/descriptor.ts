@@ -122,7 +122,7 @@ function checkDuplicate(
     return;
   }
   const message = `duplicate descriptor composite key '${toExcerpt(fullKey, 200)}'`;
-  const other = `the first one is at ${reporter.place(first.offset)}`;
+  const other = `the first one is at ${reporter.positionText(first.offset)}`;
   const isAlias = first.offset === node.offset;
   const hint = isAlias
     ? 'an alias repeats it'

@@ -275,7 +275,7 @@ function checkCount(
 /** A hint for a key that is missing in rate_limit because it was written beside it. */
 function strayHint(name: string, { node, reporter }: MapReader): string | undefined {
   const stray = node.entries.get(name)?.key;
-  return stray && `move the ${name} at ${reporter.place(stray.offset)} into rate_limit`;
+  return stray && `move the ${name} at ${reporter.positionText(stray.offset)} into rate_limit`;
 }
 
 function readReplacement(fields: MapReader, ownName: string): Replacement {

@@ -76,8 +76,8 @@ function* locateAll(
 /** `file:line:column`, or the file and the path where the source has no lines. */
 export function toPositionText({ document, descriptor, path }: RulePosition): string {
   const { position } = descriptor;
-  const place = position ? `${position.line}:${position.column}` : path;
-  return `${document.file}:${place}`;
+  const point = position ? `${position.line}:${position.column}` : path;
+  return `${document.file}:${point}`;
 }
 
 /** A warning or note about the rule, or about its field `field`. */

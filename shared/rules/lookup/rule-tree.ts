@@ -72,7 +72,7 @@ export function* createDomainTree(
     for (const descriptor of descriptors) {
       if (++seen % rulesAtOnce === 0) yield;
       nodes.push(
-        earlier.take(descriptor) ??
+        earlier.enter(descriptor) ??
           (yield* createNode(descriptor, ancestors, parentKey, earlier.below(descriptor))),
       );
     }
@@ -156,7 +156,7 @@ class EarlierNodes {
   }
 
   /** Returns the node of the same descriptor. */
-  take(descriptor: RuleDescriptor): TreeNode | undefined {
+  enter(descriptor: RuleDescriptor): TreeNode | undefined {
     return this.#find((node) => node.descriptor === descriptor);
   }
 

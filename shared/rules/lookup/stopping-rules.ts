@@ -28,8 +28,8 @@ export function* findStoppingRules(
     const mode = shadowMode ? 'shadow_mode' : quotaMode ? 'quota_mode' : undefined;
     if (mode === undefined || rateLimit === undefined || rateLimit.unlimited) continue;
     const text = `the rule for key '${key}' has ${mode}, ${consequence}`;
-    const place = { document, descriptor, path: toPath() };
-    found.push(createRuleAdvice('stops-others', place, mode, text, hint));
+    const position = { document, descriptor, path: toPath() };
+    found.push(createRuleAdvice('stops-others', position, mode, text, hint));
     if (found.length === most) break;
   }
   return found;

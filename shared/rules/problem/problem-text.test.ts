@@ -36,9 +36,9 @@ test('without lines the path in the document is the position', (t) => {
 });
 
 test('without lines and path the file is the position', (t) => {
-  const whole = { line: undefined, column: undefined, sourceLine: undefined, path: '' };
+  const full = { line: undefined, column: undefined, sourceLine: undefined, path: '' };
   t.is(
-    formatProblem({ ...problem, ...whole, hint: undefined }),
+    formatProblem({ ...problem, ...full, hint: undefined }),
     "config/a.yaml: error: unknown key 'unti'",
   );
 });

@@ -33,12 +33,12 @@ function toText({ column, hint, sourceLine }: Problem, heading: string): string 
 /** The first line: `path:line:column: message`, with `before` before the message. */
 export function toHeading(problem: Problem, before = ''): string {
   const { file, line, column, path, message, rule } = problem;
-  const place = line === undefined ? '' : `:${line}:${column ?? 1}`;
+  const position = line === undefined ? '' : `:${line}:${column ?? 1}`;
   // Without lines, the path in the document is the only position.
   const where = line === undefined && path !== '' ? `${path}: ` : '';
   // The name by which a comment can allow it.
   const name = isError(problem) || rule === 'other' ? '' : ` [${rule}]`;
-  return escapeText(`${file}${place}: ${before}${where}${message}${name}`);
+  return escapeText(`${file}${position}: ${before}${where}${message}${name}`);
 }
 
 /** All problems, each as `formatProblem` formats it. */

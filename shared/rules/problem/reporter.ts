@@ -72,8 +72,8 @@ export class Reporter {
     hint: string | undefined,
   ): void {
     const at = offset === undefined ? undefined : this.position(offset);
-    const place = { file: this.#file, path, line: at?.line, column: at?.column };
-    this.add({ severity, rule, ...place, message, hint, sourceLine: at?.sourceLine });
+    const position = { file: this.#file, path, line: at?.line, column: at?.column };
+    this.add({ severity, rule, ...position, message, hint, sourceLine: at?.sourceLine });
   }
 
   /** Adds a problem; drops it if an earlier one has the same position and text: an alias repeats its anchor. */
@@ -82,8 +82,8 @@ export class Reporter {
     const rule = severity === 'error' ? 'other' : problem.rule;
     const group = this.#groups.get(`${severity} ${rule}`) ?? { severity, rule, count: 0 };
     if (group.count < maxOfGroup) {
-      const place = line === undefined ? problem.path : `${line}:${column}`;
-      const identity = `${problem.file}\0${place}\0${message}`;
+      const position = line === undefined ? problem.path : `${line}:${column}`;
+      const identity = `${problem.file}\0${position}\0${message}`;
       if (this.#seen.has(identity)) return;
       this.#seen.add(identity);
       this.#shown.push(problem);
@@ -101,7 +101,7 @@ export class Reporter {
   }
 
   /** As `Positions.name`. */
-  place(offset: number): string {
+  positionText(offset: number): string {
     return this.#positions?.name(offset) ?? '';
   }
 

@@ -115,7 +115,7 @@ export type FlatLimit = readonly [
   lease: RateLimitBlock['lease'],
   unlimited: boolean,
   name: string,
-  replaces: readonly (readonly [name: string, place: Point])[],
+  replaces: readonly (readonly [name: string, point: Point])[],
 ];
 
 export interface FlatPart {
@@ -154,13 +154,13 @@ function flatten({ descriptors, isComplete }: DocumentPart): FlatPart {
   function add(descriptor: RuleDescriptor): void {
     const { key, value, untilMs, metadata, rateLimit, furtherLimits, position } = descriptor;
     const { descriptors: below } = descriptor;
-    const place = toPoint(position);
+    const point = toPoint(position);
     flat.push([
       ...([key, value, toFlagBits(descriptor), untilMs, metadata] as const),
       rateLimit && toFlatLimit(rateLimit),
       furtherLimits.length === 0 ? undefined : furtherLimits.map(toFlatLimit),
-      place?.line,
-      place?.column,
+      point?.line,
+      point?.column,
       below.length,
     ]);
     if (isComplete) below.forEach(add);

@@ -14,7 +14,7 @@ function piecesOf(yaml: string) {
 
 function join(pieces: ReturnType<typeof piecesOf>['pieces']) {
   const joiner = createDocumentJoiner();
-  pieces.forEach(joiner.take);
+  pieces.forEach(joiner.receive);
   return joiner.toDocument();
 }
 
@@ -119,7 +119,7 @@ function sendAfter(before: RuleDocument, yaml: string) {
   const sending = toDocumentPieces(document, { names: new PartDigests(), known });
   const pieces = [...sending].map((each) => structuredClone(each));
   const joiner = createDocumentJoiner(known);
-  pieces.forEach(joiner.take);
+  pieces.forEach(joiner.receive);
   const sent = pieces.reduce((sum, { descriptors }) => sum + descriptors.length, 0);
   return { document, joined: joiner.toDocument(), sent };
 }

@@ -41,7 +41,7 @@ export interface DocumentPiece {
 }
 
 type Head = Pick<RuleDocument, 'file' | 'domain'> & {
-  readonly place: Point;
+  readonly point: Point;
   /** Whether `place` includes the text of its line. */
   readonly line: string | undefined;
   /** The number of descriptors directly below. */
@@ -63,10 +63,10 @@ export function* toDocumentPieces(
   receivers?: ReceiversParts,
 ): Generator<DocumentPiece, void> {
   const { file, domain, position, descriptors } = document;
-  const place = position && { line: position.line, column: position.column };
+  const point = position && { line: position.line, column: position.column };
   const sentLines = new Set<number>();
   let head: Head | undefined = {
-    ...{ file, domain, place },
+    ...{ file, domain, point },
     line: position?.sourceLine,
     children: descriptors.length,
   };
@@ -93,7 +93,7 @@ export function* toDocumentPieces(
 
 /** Joins the pieces of one document, in order. */
 export interface DocumentJoiner {
-  take(piece: DocumentPiece): void;
+  receive(piece: DocumentPiece): void;
   /** Throws before the last piece was added. */
   toDocument(): RuleDocument;
 }
@@ -127,8 +127,8 @@ export function createDocumentJoiner(known: KnownParts = new Map()): DocumentJoi
     return text;
   }
 
-  function toPosition(place: Point): Position | undefined {
-    return place && Object.freeze({ ...place, sourceLine: lines.get(place.line) });
+  function toPosition(point: Point): Position | undefined {
+    return point && Object.freeze({ ...point, sourceLine: lines.get(point.line) });
   }
 
   function openList(length: number): readonly RuleDescriptor[] {
@@ -153,7 +153,7 @@ export function createDocumentJoiner(known: KnownParts = new Map()): DocumentJoi
     const [requestsPerUnit, unit, unitMultiplier, algorithm, burst, ...others] = row;
     const [countOverLimit, lease, unlimited, name, replaced] = others;
     const replaces = replaced.map(
-      ([each, place]): Replacement => Object.freeze({ name: each, position: toPosition(place) }),
+      ([each, point]): Replacement => Object.freeze({ name: each, position: toPosition(point) }),
     );
     return Object.freeze({
       ...{ requestsPerUnit, unit: unit && share(unit), unitMultiplier, burst },
@@ -167,7 +167,7 @@ export function createDocumentJoiner(known: KnownParts = new Map()): DocumentJoi
     const list = currentList();
     if (--list.left === 0) open.pop();
     if (metadata !== undefined) freezeDeeply(metadata);
-    const place = line === undefined || column === undefined ? undefined : { line, column };
+    const point = line === undefined || column === undefined ? undefined : { line, column };
     const descriptor: RuleDescriptor = Object.freeze({
       key: share(key),
       value,
@@ -176,7 +176,7 @@ export function createDocumentJoiner(known: KnownParts = new Map()): DocumentJoi
       untilMs,
       metadata,
       descriptors: openList(children),
-      position: toPosition(place),
+      position: toPosition(point),
       ...toFlagsOf(bits),
     });
     list.items.push(descriptor);
@@ -204,10 +204,10 @@ export function createDocumentJoiner(known: KnownParts = new Map()): DocumentJoi
   }
 
   return {
-    take({ head, known: same, descriptors, name, lines: added }) {
+    receive({ head, known: same, descriptors, name, lines: added }) {
       if (head !== undefined) {
-        const { file, domain, place, line, children } = head;
-        const position = place && Object.freeze({ ...place, sourceLine: line });
+        const { file, domain, point, line, children } = head;
+        const position = point && Object.freeze({ ...point, sourceLine: line });
         document = Object.freeze({ file, domain, position, descriptors: openList(children) });
       }
       same.forEach(addKnown);

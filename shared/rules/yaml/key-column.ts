@@ -52,14 +52,17 @@ function readKey(content: string, line: number): KeyPosition | undefined {
   return { name, line, column, isFirst: dashes !== '', hasValue };
 }
 
-function nearest({ column }: KeyPosition, places: readonly KeyPosition[]): KeyPosition | undefined {
-  const distance = (place: KeyPosition) => Math.abs(place.column - column);
-  return [...places].sort((a, b) => distance(a) - distance(b) || b.column - a.column)[0];
+function nearest(
+  { column }: KeyPosition,
+  positions: readonly KeyPosition[],
+): KeyPosition | undefined {
+  const distance = (position: KeyPosition) => Math.abs(position.column - column);
+  return [...positions].sort((a, b) => distance(a) - distance(b) || b.column - a.column)[0];
 }
 
 function describe(key: KeyPosition, sibling: KeyPosition | undefined): string | undefined {
   if (sibling === undefined) return undefined;
-  const place = `${key.line}:${key.column}`;
+  const position = `${key.line}:${key.column}`;
   const target = `column ${sibling.column}, below '${toExcerpt(sibling.name)}' at ${sibling.line}:${sibling.column}`;
-  return `'${toExcerpt(key.name)}' at ${place} begins at the wrong column: move it to ${target}`;
+  return `'${toExcerpt(key.name)}' at ${position} begins at the wrong column: move it to ${target}`;
 }

@@ -130,7 +130,7 @@ function createTree(root: YamlNode | null, reporter: Reporter): TreeNode {
     const name = toExcerpt(source);
     const later = anchors.get(source)?.range;
     if (later)
-      return `the anchor at ${reporter.place(later[0])} comes too late: move it before this`;
+      return `the anchor at ${reporter.positionText(later[0])} comes too late: move it before this`;
     const guess = reporter.nearestWord(source, firstAnchors);
     if (guess !== undefined) return `did you mean '*${toExcerpt(guess)}'?`;
     const asText = `a value that begins with '*' is written in quotes: '*${name}'`;
@@ -179,7 +179,7 @@ function createTree(root: YamlNode | null, reporter: Reporter): TreeNode {
       const earlier = entries.get(key.source);
       if (earlier) {
         const message = `key '${toExcerpt(key.source)}' is repeated; the last one counts`;
-        const hint = `the one at ${reporter.place(earlier.key.offset)} is lost: ${describeLost(earlier.value)}`;
+        const hint = `the one at ${reporter.positionText(earlier.key.offset)} is lost: ${describeLost(earlier.value)}`;
         reporter.advise('repeated-key', key.offset, valuePath, message, hint);
       }
       entries.set(key.source, { key, value });

@@ -11,11 +11,11 @@ export function createHistogram() {
   let max = 0;
   return {
     add(us: number) {
-      const whole = us > 0 ? Math.min(Math.floor(us), 0x7fff_ffff) : 0;
-      const bucket = bucketOf(whole);
+      const full = us > 0 ? Math.min(Math.floor(us), 0x7fff_ffff) : 0;
+      const bucket = bucketOf(full);
       counts[bucket] = (counts[bucket] as number) + 1;
       count++;
-      if (whole > max) max = whole;
+      if (full > max) max = full;
     },
     /** The highest possible value at a fraction of all; NaN when there are none. */
     quantile(fraction: number) {

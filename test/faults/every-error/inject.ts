@@ -50,8 +50,8 @@ function note(error: string): boolean {
 
 /** The error of this call; undefined when one was already injected at its place. */
 function failureOf(kind: string, isAllowed = (_caller: string) => true): Error | undefined {
-  const place = isArmed ? findCaller() : undefined;
-  if (place === undefined || !isAllowed(place) || !note(`${kind} in ${place}`)) return undefined;
+  const caller = isArmed ? findCaller() : undefined;
+  if (caller === undefined || !isAllowed(caller) || !note(`${kind} in ${caller}`)) return undefined;
   return Object.assign(new Error(`${kind} fails for a test`), { code: 'EIO', errno: -5 });
 }
 
@@ -65,7 +65,7 @@ function replace(holder: object, name: string, wrap: (original: Call) => Call): 
   };
 }
 
-const isOwn = (place: string) => !place.includes('node_modules');
+const isOwn = (caller: string) => !caller.includes('node_modules');
 
 function rejectOnce(holder: object, kind: string, names: readonly string[]): void {
   for (const name of names) {

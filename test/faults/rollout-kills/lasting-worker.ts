@@ -59,5 +59,5 @@ export function startLastingWorker(
     clearTimeout(timer);
     current?.vanish();
   });
-  return { id, notified: memory.told, has: (text) => memory.rules.includes(text) };
+  return { id, notified: memory.notified, has: (text) => memory.rules.includes(text) };
 }

@@ -195,8 +195,8 @@ async function runRound(
   put(name);
   await eventually(`${atLeast} are told`, () => notified().length >= atLeast, momentMs);
   await sleep(moreMs);
-  const place = await describeState(plane, name);
-  const moment = `${secondsSince(beganMs).toFixed(1)} s on, ${place}, ${notified().length} told`;
+  const state = await describeState(plane, name);
+  const moment = `${secondsSince(beganMs).toFixed(1)} s on, ${state}, ${notified().length} told`;
   await breakAndRepair(plane, fault, absentMs);
   const repairedMs = performance.now();
   let finding: string | undefined;

@@ -37,11 +37,11 @@ export interface EpisodeOptions {
   readonly xdsPort: number;
   readonly versions: { newest: number };
   readonly findings: Findings;
-  readonly say: (text: string) => void;
+  readonly log: (text: string) => void;
 }
 
 export async function runEpisode(options: EpisodeOptions): Promise<void> {
-  const { configuration, name, seed, rules, versions, findings, say } = options;
+  const { configuration, name, seed, rules, versions, findings, log } = options;
   const endMs = performance.now() + options.seconds * 1000 - finishMs;
   const isOver = () => performance.now() >= endMs || findings.violations.length > 0;
   const endings: (() => unknown)[] = [];
@@ -126,7 +126,7 @@ export async function runEpisode(options: EpisodeOptions): Promise<void> {
       const isSmall = sizeAfter.megabytes <= sizeBefore.megabytes + moreMegabytes;
       findings.check('nothing leaks', hasFewFiles && isSmall, sizes);
     }
-    say(`${configuration.name}: worker ${sizes}`);
+    log(`${configuration.name}: worker ${sizes}`);
 
     async function readPage(path: string): Promise<string> {
       const url = `http://127.0.0.1:${worker.ports.debug}/${path}`;

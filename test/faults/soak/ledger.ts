@@ -66,11 +66,11 @@ export function createLedger(deps: LedgerDeps) {
   }
 
   function next(): Entry {
-    const place = turn++ % keysAtOnce;
-    const entry = active[place] ?? createEntry();
-    active[place] = entry;
+    const index = turn++ % keysAtOnce;
+    const entry = active[index] ?? createEntry();
+    active[index] = entry;
     if (++entry.sent === hitsPerKey) {
-      active[place] = createEntry();
+      active[index] = createEntry();
       through.push(entry);
     }
     return entry;

@@ -21,9 +21,9 @@ const flags = readFlags(usage, () => {
   const areGood = Number.isInteger(seed) && seed >= 0 && Number.isFinite(seconds) && seconds >= 20;
   return values.help !== true && areGood ? { seconds, seed } : undefined;
 });
-const say = (line: string) => void process.stdout.write(`${line}\n`);
-const violations = await runSoak({ ...flags, say });
+const log = (line: string) => void process.stdout.write(`${line}\n`);
+const violations = await runSoak({ ...flags, log });
 if (violations.length > 0) {
-  say(`failed; to repeat it: npm run soak -- --seconds ${flags.seconds} --seed ${flags.seed}`);
+  log(`failed; to repeat it: npm run soak -- --seconds ${flags.seconds} --seed ${flags.seed}`);
 }
 process.exit(violations.length === 0 ? 0 : 1);

@@ -11,7 +11,7 @@ import { rulesOf } from './rules-changer.ts';
 export interface SoakOptions {
   readonly seconds: number;
   readonly seed: number;
-  readonly say: (line: string) => void;
+  readonly log: (line: string) => void;
 }
 
 /** The minimum time for a worker. */
@@ -19,7 +19,7 @@ const shortestEpisodeSeconds = 18;
 const logEveryMs = 10_000;
 
 /** Resolves with the violations. */
-export async function runSoak({ seconds, seed, say }: SoakOptions): Promise<readonly string[]> {
+export async function runSoak({ seconds, seed, log }: SoakOptions): Promise<readonly string[]> {
   const random = createRandom(seed);
   const findings = createFindings();
   const endings: (() => unknown)[] = [];
@@ -33,10 +33,10 @@ export async function runSoak({ seconds, seed, say }: SoakOptions): Promise<read
   const elapsed = () => Math.round((performance.now() - beganMs) / 1000);
   let current = '';
   const timer = setInterval(
-    () => say(`${elapsed()} s, ${current}: ${toProgress(findings)}`),
+    () => log(`${elapsed()} s, ${current}: ${toProgress(findings)}`),
     logEveryMs,
   );
-  say(`soak of ${seconds} s with --seed ${seed}, ${episodes} workers`);
+  log(`soak of ${seconds} s with --seed ${seed}, ${episodes} workers`);
   try {
     const rules = createRulesFolder(cleanUp);
     const versions = { newest: 0 };
@@ -56,14 +56,14 @@ export async function runSoak({ seconds, seed, say }: SoakOptions): Promise<read
         xdsPort: Number(plane.xdsAddress.split(':')[1]),
         versions,
         findings,
-        say,
+        log,
       });
     }
   } finally {
     clearInterval(timer);
     for (const end of endings) await end();
   }
-  for (const line of toSummary(findings, elapsed(), seed)) say(line);
+  for (const line of toSummary(findings, elapsed(), seed)) log(line);
   return findings.violations;
 }
 

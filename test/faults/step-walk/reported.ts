@@ -87,8 +87,10 @@ function findOtherFigures(
   const counted = fleet.workers.filter((worker) =>
     leads(plane.record) ? worker.plane !== undefined : worker.plane === plane,
   );
-  const chosen = counted.filter(({ told }) => contentOf(told) === content);
-  const having = chosen.filter(({ told, has, nacked }) => told === has && nacked === undefined);
+  const chosen = counted.filter(({ notified }) => contentOf(notified) === content);
+  const having = chosen.filter(
+    ({ notified, has, nacked }) => notified === has && nacked === undefined,
+  );
   const others = counted.length - chosen.length;
   const is = { having: having.length, chosen: chosen.length, others };
   return isDeepStrictEqual(is, state.workers)

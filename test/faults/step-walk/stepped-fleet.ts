@@ -64,7 +64,7 @@ export interface SteppedWorker {
   readonly node: NodeIdentity;
   readonly instance: string;
   plane: SteppedPlane | undefined;
-  told: Snapshot | undefined;
+  notified: Snapshot | undefined;
   has: Snapshot | undefined;
   nacked: string | undefined;
   ackedAtMs: number;
@@ -241,7 +241,7 @@ export class SteppedFleet {
     const instance = this.options.drawId();
     const worker: SteppedWorker = {
       node: { id, cluster: '', metadata: new Map([[instanceKey, instance]]) },
-      ...{ instance, plane: undefined, told: undefined, has: undefined, nacked: undefined },
+      ...{ instance, plane: undefined, notified: undefined, has: undefined, nacked: undefined },
       ...{ ackedAtMs: 0, answer: 'take', lies: undefined, isUnlinked: false },
       ...{ totals: toTotals(undefined), tally: undefined },
     };
@@ -251,18 +251,18 @@ export class SteppedFleet {
   }
 
   connect(worker: SteppedWorker, plane: SteppedPlane): void {
-    Object.assign(worker, { plane, told: worker.has, nacked: undefined, tally: undefined });
+    Object.assign(worker, { plane, notified: worker.has, nacked: undefined, tally: undefined });
     plane.vanished = plane.vanished.filter(({ instance }) => instance !== worker.instance);
     this.#refresh(worker);
   }
 
   disconnect(worker: SteppedWorker, how: 'goodbye' | 'broken'): void {
-    const { plane, node, instance, told, has, nacked } = worker;
+    const { plane, node, instance, notified, has, nacked } = worker;
     worker.plane = undefined;
     if (plane === undefined || how === 'goodbye') return;
     plane.vanished.push({
       ...{ node, instance, address: instance, goneAtMs: this.nowMs },
-      sent: told && { version: told.version, atMs: 0 },
+      sent: notified && { version: notified.version, atMs: 0 },
       acked: has && { version: has.version, atMs: 0 },
       nacked: nacked === undefined ? undefined : { version: nacked, text: 'no', atMs: 0 },
     });
@@ -270,15 +270,16 @@ export class SteppedFleet {
 
   /** Accepts what it is sent, refuses it, or is killed by it. */
   answer(worker: SteppedWorker): void {
-    const { told, has, plane, answer } = worker;
-    if (plane === undefined || told === undefined || told === has || answer === 'ignore') return;
-    const { isDeadly, isRefused } = this.effects.get(numberOf(told)) ?? {};
+    const { notified, has, plane, answer } = worker;
+    if (plane === undefined || notified === undefined || notified === has || answer === 'ignore')
+      return;
+    const { isDeadly, isRefused } = this.effects.get(numberOf(notified)) ?? {};
     if (isDeadly) {
       this.disconnect(worker, 'broken');
       this.workers.splice(this.workers.indexOf(worker), 1);
       this.addWorker(worker.node.id, plane);
-    } else if (isRefused || answer === 'refuse') worker.nacked = told.version;
-    else Object.assign(worker, { has: told, nacked: undefined, ackedAtMs: this.nowMs });
+    } else if (isRefused || answer === 'refuse') worker.nacked = notified.version;
+    else Object.assign(worker, { has: notified, nacked: undefined, ackedAtMs: this.nowMs });
   }
 
   workersOf(plane: SteppedPlane): SteppedWorker[] {
@@ -541,15 +542,15 @@ export class SteppedFleet {
   #startServing(plane: SteppedPlane): void {
     const memory = toRevisionMemory(plane.record);
     const inForce = memory.inForce && this.#read(memory.inForce.revision);
-    const kept = inForce ?? plane.lastGood;
-    const outcome = kept && build(kept);
+    const stored = inForce ?? plane.lastGood;
+    const outcome = stored && build(stored);
     const restore = (why: string) =>
-      kept && outcome && this.#serve(plane, { kind: 'restored', revision: kept, outcome, why });
-    if (kept && outcome?.ok) {
-      this.#serve(plane, { kind: 'had', before: { revision: kept, built: outcome.built } });
+      stored && outcome && this.#serve(plane, { kind: 'restored', revision: stored, outcome, why });
+    if (stored && outcome?.ok) {
+      this.#serve(plane, { kind: 'had', before: { revision: stored, built: outcome.built } });
     }
     const isAway = plane.reach === 'away';
-    if (!isAway && kept !== undefined && kept.id !== this.newest.id && memory.rollsOut) {
+    if (!isAway && stored !== undefined && stored.id !== this.newest.id && memory.rollsOut) {
       restore('it was not in force yet');
     }
     if (!isAway) this.#serve(plane, { kind: 'found', revision: this.newest });
@@ -606,9 +607,9 @@ export class SteppedFleet {
 
   list(plane: SteppedPlane) {
     const listed = this.workersOf(plane).map(
-      ({ node, instance, told, has, nacked, ackedAtMs }) => ({
+      ({ node, instance, notified, has, nacked, ackedAtMs }) => ({
         ...{ node, instance, address: instance, mode: 'sotw' as const, sinceMs: 0 },
-        sent: told && { version: told.version, atMs: 0 },
+        sent: notified && { version: notified.version, atMs: 0 },
         acked: has && { version: has.version, atMs: 0, sinceMs: ackedAtMs },
         nacked: nacked === undefined ? undefined : { version: nacked, text: 'no', atMs: 0 },
         wantedVersion: ({ version }: Snapshot) => version,
@@ -625,10 +626,10 @@ export class SteppedFleet {
   }
 
   #refresh(worker: SteppedWorker): void {
-    const { plane, told } = worker;
+    const { plane, notified } = worker;
     if (plane === undefined || plane.isStanding || plane.fleet === undefined) return;
     const current = currentOf(plane.serving, worker.node);
-    if (current !== undefined && current.version !== told?.version) worker.told = current;
+    if (current !== undefined && current.version !== notified?.version) worker.notified = current;
   }
 
   #count(worker: SteppedWorker): void {

@@ -143,11 +143,11 @@ class Walk {
       const on = trial && ` on trial ${short(trial.revision.id)}`;
       return `${name}${fleet ? '' : ' down'}${isStanding ? ' stands' : ''} in force ${short(serving.inForce?.revision.id)}${on ?? ''} newest ${short(newest?.revision.id)}${waits} knows ${known} ${own.known.record.rollout?.outcome} ${own.error ?? ''} ${fleet?.decision.text}`;
     });
-    const told = workers.map(
-      (each) => `${each.plane?.name}${contentOf(each.told)}/${contentOf(each.has)}`,
+    const notified = workers.map(
+      (each) => `${each.plane?.name}${contentOf(each.notified)}/${contentOf(each.has)}`,
     );
     this.#log(
-      `    # record ${open} by ${leader?.name}, in force ${inForce.map(({ revision }) => short(revision))}; ${states.join('; ')}; ${told.join(' ')}; ${tasks.map(({ plane, what }) => `${plane.name} ${what}`).join(', ')}`,
+      `    # record ${open} by ${leader?.name}, in force ${inForce.map(({ revision }) => short(revision))}; ${states.join('; ')}; ${notified.join(' ')}; ${tasks.map(({ plane, what }) => `${plane.name} ${what}`).join(', ')}`,
     );
   }
 
@@ -494,7 +494,7 @@ class Walk {
       if (open.id !== this.#offered.id) this.#offered = { id: open.id, instances: new Set() };
       const { instances } = this.#offered;
       for (const each of connected) {
-        if (isKnown(each) && contentOf(each.told) === content) instances.add(each.instance);
+        if (isKnown(each) && contentOf(each.notified) === content) instances.add(each.instance);
       }
       const offered = instances.size;
       // Workers that have left stay on record until the rollout is paused because of that.
@@ -515,9 +515,9 @@ class Walk {
       if (wanted.has(content)) this.#unwantedSince.delete(content);
       else if (!this.#unwantedSince.has(content)) this.#unwantedSince.set(content, this.#second);
     }
-    for (const { plane, told, node } of connected) {
+    for (const { plane, notified, node } of connected) {
       const wellSince = this.#wellSince.get(plane?.name ?? '');
-      const content = contentOf(told);
+      const content = contentOf(notified);
       if (wellSince !== undefined && this.#isForAll) {
         this.#note('an undo reaches everybody');
         const isLate = this.#second - Math.max(wellSince, this.#newestAt) > undoneSeconds;
@@ -586,10 +586,13 @@ class Walk {
   #hasEvidence(content: number, inForce: number): boolean {
     const { effects, workers } = this.#fleet;
     const { isRefused, errors, overLimit } = effects.get(content) ?? {};
-    const told = workers.filter((each) => each.plane && contentOf(each.told) === content);
-    const seen = told.filter(({ plane }) => this.#wellFor(plane) > 6);
+    const notified = workers.filter((each) => each.plane && contentOf(each.notified) === content);
+    const seen = notified.filter(({ plane }) => this.#wellFor(plane) > 6);
     if (isRefused) {
-      return 3 * seen.filter(({ nacked, told: by }) => nacked === by?.version).length > told.length;
+      return (
+        3 * seen.filter(({ nacked, notified: by }) => nacked === by?.version).length >
+        notified.length
+      );
     }
     const count = (some: readonly SteppedWorker[], wanted: number) =>
       some.filter(({ has, tally }) => tally && contentOf(has) === wanted).length;
@@ -703,13 +706,13 @@ class Walk {
       if (isElse && !isRefused) return `${name} has forgotten the newest revision`;
     }
     const isRefused = this.#fleet.effects.get(content)?.isRefused === true;
-    const other = workers.find(({ told, has }) => {
-      const isHere = contentOf(told) === content && (isRefused || contentOf(has) === content);
+    const other = workers.find(({ notified, has }) => {
+      const isHere = contentOf(notified) === content && (isRefused || contentOf(has) === content);
       return !isHere;
     });
     const isDeadly = this.#fleet.effects.get(content)?.isDeadly === true;
     return other === undefined || isDeadly
       ? undefined
-      : `${other.node.id} has content ${contentOf(other.has)} and is offered ${contentOf(other.told)}, in force is ${content}`;
+      : `${other.node.id} has content ${contentOf(other.has)} and is offered ${contentOf(other.notified)}, in force is ${content}`;
   }
 }

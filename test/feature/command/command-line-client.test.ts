@@ -101,16 +101,16 @@ test('a worker with TLS is called as the hints describe, also one that requires 
   const untrusting = await runClient(...target, ...question);
   t.regex(untrusting.err, /\nset -grpc-server-ca-file to a file with the CA of its certificate\n$/);
   t.notRegex(untrusting.err, /use-system-ca/);
-  const authority = ['-grpc-server-ca-file', tlsFile('ca.pem')];
+  const ca = ['-grpc-server-ca-file', tlsFile('ca.pem')];
   const identity = [
     '-grpc-cert-file',
     tlsFile('client.pem'),
     '-grpc-key-file',
     tlsFile('client.key'),
   ];
-  const known = await runClient(...target, ...authority, ...identity, ...question);
+  const known = await runClient(...target, ...ca, ...identity, ...question);
   t.is(known.out, 'OK\n  partner=x: OK, unlimited\n', known.err);
-  const unknown = await runClient(...target, ...authority, ...question);
+  const unknown = await runClient(...target, ...ca, ...question);
   t.is(unknown.code, 1);
   t.regex(unknown.err, /code = Unavailable/);
 });

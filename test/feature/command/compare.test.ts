@@ -165,16 +165,16 @@ test('a worker compared with itself gives the same answers over TLS and on a uni
   const socket = join(path, '..', 'worker.sock');
   await startAsked(t, { ...memory, GRPC_UDS: socket });
   const addresses = [path, `tls://localhost:${port}`, `unix:${socket}`] as const;
-  const authority = ['--ca', tlsFile('ca.pem')];
+  const ca = ['--ca', tlsFile('ca.pem')];
   const identity = ['--cert', tlsFile('client.pem'), '--key', tlsFile('client.key')];
-  const { code, out, err } = await compare(...addresses, ...authority, ...identity);
+  const { code, out, err } = await compare(...addresses, ...ca, ...identity);
   t.regex(out, /^120 requests compared in [\d.]+ s: no differences\n$/, err);
   t.is(code, 0);
 
-  const half = await compare(...addresses, ...authority, ...identity.slice(0, 2));
+  const half = await compare(...addresses, ...ca, ...identity.slice(0, 2));
   t.is(half.code, 2);
   t.regex(half.err, /--cert and --key go together/);
-  const unused = await compare(path, `unix:${socket}`, `localhost:${port}`, ...authority);
+  const unused = await compare(path, `unix:${socket}`, `localhost:${port}`, ...ca);
   t.is(unused.code, 2);
   t.regex(unused.err, /are for a service with TLS: write its address as tls:\/\/host:port/);
   const plain = await compare(path, `unix:worker.sock`, `unix:${socket}`);

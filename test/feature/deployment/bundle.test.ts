@@ -54,7 +54,7 @@ test('a stack trace names the files and lines of the sources, like one from the 
     const { stderr } = await t.throwsAsync<Error & { stderr: string }>(run(process.execPath, args));
     t.regex(stderr, /a defect of this program: Error: broken\n/);
     return [...stderr.matchAll(/((?:shared|worker|control-plane)\/[\w/-]+\.ts:\d+)/g)].map(
-      ([, place]) => place,
+      ([, position]) => position,
     );
   };
   const built = await positionsOf(join(folder, 'control-plane', 'main.js'));

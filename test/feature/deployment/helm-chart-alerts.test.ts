@@ -17,7 +17,7 @@ const observability = join(import.meta.dirname, '..', '..', '..', 'compose', 'ob
 const monitored = { serviceMonitor: { enabled: true }, prometheusRule: { enabled: true } };
 
 /** The location of a release, as its ServiceMonitors report it to Prometheus. */
-interface Place {
+interface Folder {
   readonly release: string;
   readonly namespace: string;
 }
@@ -86,7 +86,7 @@ async function renderAlerts(t: ExecutionContext, values: object): Promise<Manife
 }
 
 /** The series with the jobs that the ServiceMonitors of a release set. */
-function at({ release, namespace }: Place, series: PromtoolSeries): PromtoolSeries {
+function at({ release, namespace }: Folder, series: PromtoolSeries): PromtoolSeries {
   const named = Object.entries(series).map(([name, values]) => {
     const [, metric = '', given = ''] = /^(\w+)(?:\{(.*)\})?$/.exec(name) ?? [];
     const program = /control[-_]plane/.test(name) ? 'control-plane' : 'worker';

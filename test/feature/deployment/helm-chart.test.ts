@@ -132,7 +132,7 @@ testChart('a repository over ssh is accessed with the key and the hosts of a Sec
   const folder = createTemporaryFolder(t);
   writeFileSync(join(folder, 'ssh-privatekey'), '');
   const command = environment['GIT_SSH_COMMAND']?.replaceAll('/run/secrets/git-ssh', folder);
-  const told = execFileSync('sh', ['-c', `${command} -T -G git.example`], { encoding: 'utf8' });
+  const settings = execFileSync('sh', ['-c', `${command} -T -G git.example`], { encoding: 'utf8' });
   for (const line of [
     `identityfile ${folder}/ssh-privatekey`,
     `userknownhostsfile ${folder}/known_hosts`,
@@ -140,7 +140,7 @@ testChart('a repository over ssh is accessed with the key and the hosts of a Sec
     'batchmode yes',
     'stricthostkeychecking true',
   ]) {
-    t.true(told.split('\n').includes(line), line);
+    t.true(settings.split('\n').includes(line), line);
   }
 });
 
@@ -246,19 +246,19 @@ test('each value has its type in the schema, which contains nothing else', (t) =
     ...['rules', 'worker.settings', 'controlPlane.settings'],
     ...['worker.resources', 'controlPlane.resources'],
   ]);
-  const compare = (place: string, value: Manifest, schema: Manifest) => {
+  const compare = (path: string, value: Manifest, schema: Manifest) => {
     const isMap = typeof value === 'object' && value !== null && !Array.isArray(value);
-    if (!isMap || schema.properties === undefined || open.has(place)) {
-      t.truthy(schema.type ?? schema.enum ?? schema.anyOf, `${place} has a type`);
-      if (isMap && Object.keys(value).length > 0 && !open.has(place)) {
-        t.truthy(schema.additionalProperties, place);
+    if (!isMap || schema.properties === undefined || open.has(path)) {
+      t.truthy(schema.type ?? schema.enum ?? schema.anyOf, `${path} has a type`);
+      if (isMap && Object.keys(value).length > 0 && !open.has(path)) {
+        t.truthy(schema.additionalProperties, path);
       }
       return;
     }
-    t.is(schema.additionalProperties, false, place);
-    t.deepEqual(Object.keys(schema.properties).sort(), Object.keys(value).sort(), place);
+    t.is(schema.additionalProperties, false, path);
+    t.deepEqual(Object.keys(schema.properties).sort(), Object.keys(value).sort(), path);
     for (const [name, child] of Object.entries(value)) {
-      compare(place === '' ? name : `${place}.${name}`, child, schema.properties[name]);
+      compare(path === '' ? name : `${path}.${name}`, child, schema.properties[name]);
     }
   };
   const { global, ...properties } = read('values.schema.json').properties;
@@ -270,10 +270,10 @@ test('the README of the chart lists each Secret, and what it enables', (t) => {
   const readme = readFileSync(join(chart, 'README.md'), 'utf8');
   const values = parseAllDocuments(readFileSync(join(chart, 'values.yaml'), 'utf8'))[0]?.toJS();
   const found: string[] = [];
-  const collect = (place: string, value: Manifest) => {
+  const collect = (path: string, value: Manifest) => {
     for (const [name, child] of Object.entries(value)) {
-      if (/secret$/i.test(name)) found.push(`${place}${name}`);
-      else if (typeof child === 'object' && child !== null) collect(`${place}${name}.`, child);
+      if (/secret$/i.test(name)) found.push(`${path}${name}`);
+      else if (typeof child === 'object' && child !== null) collect(`${path}${name}.`, child);
     }
   };
   collect('', values);

@@ -18,9 +18,9 @@ interface Stored {
   readonly rules: Files | string;
   readonly state: Files;
 }
-type Place = 'directory' | 'git';
+type StoreKind = 'directory' | 'git';
 
-const stores: readonly Place[] = ['directory', 'git'];
+const stores: readonly StoreKind[] = ['directory', 'git'];
 const states = ['running', 'paused', 'aborted', 'held-back'] as const;
 const fixtures = join(import.meta.dirname, '..', '..', 'fixtures', 'kept');
 const newer = 99;
@@ -36,8 +36,8 @@ function write(folder: string, files: Files): void {
 /** `change` is applied to the text of the fixture. */
 function restore(t: ExecutionContext, path: string, change = (text: string) => text) {
   const folder = createTemporaryFolder(t);
-  const [, place] = path.split('/');
-  const store = place === 'git' ? folder : join(folder, 'rules');
+  const [, storeKind] = path.split('/');
+  const store = storeKind === 'git' ? folder : join(folder, 'rules');
   const text = readFileSync(join(fixtures, `${path}.json`), 'utf8').replaceAll('{{store}}', store);
   const { rules, state }: Stored = JSON.parse(change(text));
   write(join(folder, 'state'), state);
@@ -50,7 +50,7 @@ function restore(t: ExecutionContext, path: string, change = (text: string) => t
     git(['-C', remote, 'fast-import', '--quiet'], rules);
   }
   const source: Record<string, string> =
-    place === 'git'
+    storeKind === 'git'
       ? { RATELANE_GIT: `file://${join(folder, 'remote.git')}`, RATELANE_GIT_POLL: '1s' }
       : { RATELANE_CONFIG_DIR: store };
   return { folder, store, stateDirectory: join(folder, 'state'), source };
@@ -82,15 +82,15 @@ async function serve(
     status: async (): Promise<StatusJson> => (await plane.fetch('/status')).body,
     having: (text: string) => workers.filter((worker) => worker.has(text)).length,
     everReported: (text: string) =>
-      workers.filter(({ told }) => told.some((each) => each.includes(text))).length,
+      workers.filter(({ notified }) => notified.some((each) => each.includes(text))).length,
   };
 }
 
 for (const format of [2, 3]) {
-  for (const place of stores) {
-    test(`upgrade, record of format ${format}, ${place}: a running rollout continues, with as many workers`, async (t) => {
-      const kept = restore(t, `format-${format}/${place}/running`);
-      const { having, resume, status } = await serve(t, kept);
+  for (const storeKind of stores) {
+    test(`upgrade, record of format ${format}, ${storeKind}: a running rollout continues, with as many workers`, async (t) => {
+      const stored = restore(t, `format-${format}/${storeKind}/running`);
+      const { having, resume, status } = await serve(t, stored);
       // A record of format 3 names the workers that had it, which do not come back here.
       if (format === 3) {
         await eventually('it pauses', async () => (await status()).rollout?.phase === 'paused');
@@ -102,10 +102,10 @@ for (const format of [2, 3]) {
       t.is((await status()).rollout?.step, 1);
     });
 
-    test(`upgrade, record of format ${format}, ${place}: a paused rollout stays paused, for the same reason`, async (t) => {
+    test(`upgrade, record of format ${format}, ${storeKind}: a paused rollout stays paused, for the same reason`, async (t) => {
       const { everReported, having, status } = await serve(
         t,
-        restore(t, `format-${format}/${place}/paused`),
+        restore(t, `format-${format}/${storeKind}/paused`),
       );
       await eventually('all have what was in force', () => having('first') === 3);
       await eventually(
@@ -116,10 +116,10 @@ for (const format of [2, 3]) {
       t.is(everReported('second'), 0);
     });
 
-    test(`upgrade, record of format ${format}, ${place}: a taken-back revision stays taken back, also after another restart`, async (t) => {
-      const kept = restore(t, `format-${format}/${place}/aborted`);
+    test(`upgrade, record of format ${format}, ${storeKind}: a taken-back revision stays taken back, also after another restart`, async (t) => {
+      const stored = restore(t, `format-${format}/${storeKind}/aborted`);
       for (const _ of [1, 2]) {
-        const { everReported, having, status, stop } = await serve(t, kept);
+        const { everReported, having, status, stop } = await serve(t, stored);
         await eventually('all have what was in force', () => having('first') === 3);
         t.is((await status()).verdict, 'taken_back');
         t.regex((await status()).text, /wrong file/);
@@ -128,8 +128,11 @@ for (const format of [2, 3]) {
       }
     });
 
-    test(`upgrade, record of format ${format}, ${place}: a held-back revision stays held back`, async (t) => {
-      const { having, status } = await serve(t, restore(t, `format-${format}/${place}/held-back`));
+    test(`upgrade, record of format ${format}, ${storeKind}: a held-back revision stays held back`, async (t) => {
+      const { having, status } = await serve(
+        t,
+        restore(t, `format-${format}/${storeKind}/held-back`),
+      );
       await eventually('all have what was in force', () => having('first') === 3);
       t.is((await status()).verdict, 'held_back');
     });
@@ -137,32 +140,32 @@ for (const format of [2, 3]) {
 }
 
 test('upgrade: a record that is only beside the rules of a directory is used, and is removed there for the way back', async (t) => {
-  const kept = restore(t, 'format-3/directory/aborted');
-  rmSync(join(kept.stateDirectory, 'rollout.json'));
+  const stored = restore(t, 'format-3/directory/aborted');
+  rmSync(join(stored.stateDirectory, 'rollout.json'));
   for (const _ of [1, 2]) {
-    const { everReported, having, status, stop } = await serve(t, kept);
+    const { everReported, having, status, stop } = await serve(t, stored);
     await eventually('all have what was in force', () => having('first') === 3);
     t.regex((await status()).text, /wrong file/);
     t.is(everReported('second'), 0);
     await stop();
     t.deepEqual(
-      readdirSync(kept.store).filter((name) => name.startsWith('.ratelane-rollout')),
+      readdirSync(stored.store).filter((name) => name.startsWith('.ratelane-rollout')),
       [],
     );
   }
 });
 
-for (const place of stores) {
+for (const storeKind of stores) {
   for (const state of states) {
-    test(`way back, ${place}, ${state}: with a record of a newer version all workers keep the rules in force, and no step is taken`, async (t) => {
-      const kept = restore(t, `format-3/${place}/${state}`, toNewer);
-      const before = readRecords(kept, place);
-      const empty = { ...kept, stateDirectory: join(kept.folder, 'empty') };
+    test(`way back, ${storeKind}, ${state}: with a record of a newer version all workers keep the rules in force, and no step is taken`, async (t) => {
+      const stored = restore(t, `format-3/${storeKind}/${state}`, toNewer);
+      const before = readRecords(stored, storeKind);
+      const empty = { ...stored, stateDirectory: join(stored.folder, 'empty') };
       const isEnough = { RATELANE_ROLLOUT: 'canary=10%,hold=1h' };
       for (const [given, more] of [
-        [kept, isEnough],
-        [kept, {}],
-        ...(place === 'git' ? [[empty, isEnough] as const] : []),
+        [stored, isEnough],
+        [stored, {}],
+        ...(storeKind === 'git' ? [[empty, isEnough] as const] : []),
       ] as const) {
         const { everReported, having, output, status, stop } = await serve(t, given, more);
         await eventually('all have what was in force', () => having('first') === 3);
@@ -173,7 +176,7 @@ for (const place of stores) {
         t.true(output().includes('format 99'));
         t.is(everReported('second'), 0);
         await stop();
-        t.deepEqual(readRecords(kept, place), before);
+        t.deepEqual(readRecords(stored, storeKind), before);
       }
     });
   }
@@ -181,19 +184,22 @@ for (const place of stores) {
 
 /** A fixture whose records are of a newer version. */
 function toNewer(fixture: string): string {
-  const kept: Stored = JSON.parse(fixture.replaceAll(/(\\*"format\\*":)3/g, `$1${newer}`));
-  if (typeof kept.rules !== 'string') return JSON.stringify(kept);
+  const stored: Stored = JSON.parse(fixture.replaceAll(/(\\*"format\\*":)3/g, `$1${newer}`));
+  if (typeof stored.rules !== 'string') return JSON.stringify(stored);
   // A stream of Git has the length before each text.
-  const rules = kept.rules.replaceAll(
+  const rules = stored.rules.replaceAll(
     /data \d+\n(\{"format":99.*)\n/g,
     (_, record: string) => `data ${Buffer.byteLength(record)}\n${record}\n`,
   );
-  return JSON.stringify({ ...kept, rules });
+  return JSON.stringify({ ...stored, rules });
 }
 
 /** Reads the records that are in use. */
-function readRecords({ store, stateDirectory }: ReturnType<typeof restore>, place: Place): unknown {
-  if (place === 'git') {
+function readRecords(
+  { store, stateDirectory }: ReturnType<typeof restore>,
+  storeKind: StoreKind,
+): unknown {
+  if (storeKind === 'git') {
     const args = ['-C', join(store, 'remote.git'), 'for-each-ref', 'refs/ratelane'];
     return execFileSync('git', args, { encoding: 'utf8', env: gitEnvironment });
   }
@@ -201,11 +207,11 @@ function readRecords({ store, stateDirectory }: ReturnType<typeof restore>, plac
 }
 
 test('way back: a state directory of a newer version is not overwritten until it is removed', async (t) => {
-  const kept = restore(t, 'format-3/directory/aborted', toNewer);
-  const own = join(kept.stateDirectory, 'rollout.json');
+  const stored = restore(t, 'format-3/directory/aborted', toNewer);
+  const own = join(stored.stateDirectory, 'rollout.json');
   const before = readFileSync(own, 'utf8');
   for (const more of [{}, { RATELANE_ROLLOUT: 'canary=10%,hold=1h' }]) {
-    const { everReported, having, status, stop } = await serve(t, kept, more);
+    const { everReported, having, status, stop } = await serve(t, stored, more);
     await eventually('all have what was in force', () => having('first') === 3);
     t.regex((await status()).text, /format 99.*remove .*rollout\.json and restart/);
     t.is(everReported('second'), 0);
@@ -213,18 +219,18 @@ test('way back: a state directory of a newer version is not overwritten until it
     t.is(readFileSync(own, 'utf8'), before);
   }
   rmSync(own);
-  const { having } = await serve(t, kept, {});
+  const { having } = await serve(t, stored, {});
   await eventually('all have the newest', () => having('second') === 3);
 });
 
 test('way back: charts, activity and the last good revision of a newer version are named in the log, and ignored', async (t) => {
-  const kept = restore(t, 'format-3/directory/held-back');
+  const stored = restore(t, 'format-3/directory/held-back');
   const names = ['last-hour.json', 'activity.json', 'last-good.revision.json'];
   for (const name of names) {
-    const path = join(kept.stateDirectory, name);
+    const path = join(stored.stateDirectory, name);
     writeFileSync(path, readFileSync(path, 'utf8').replace('"format":1', `"format":${newer}`));
   }
-  const { having, output } = await serve(t, kept, {});
+  const { having, output } = await serve(t, stored, {});
   await eventually('all have what was in force', () => having('first') === 3);
   for (const name of names) {
     const isNamed = (line: string) => line.includes(name) && line.includes('(format 99)');

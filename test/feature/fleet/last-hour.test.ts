@@ -17,8 +17,13 @@ interface Mark {
 }
 
 test('revisions, rollouts and resets are marked, and a restart keeps them and the traffic', async (t) => {
-  const place = await startConsole(t, { 'd.yaml': sampleRules }, '--rollout', 'canary=50%,hold=1h');
-  const { plane, rules } = place;
+  const served = await startConsole(
+    t,
+    { 'd.yaml': sampleRules },
+    '--rollout',
+    'canary=50%,hold=1h',
+  );
+  const { plane, rules } = served;
   const readHour = async () => (await plane.fetch('/traffic?span=1h')).body;
   const readMarks = async (): Promise<Mark[]> => (await readHour()).marks;
   const waitFor = (kind: string) =>
@@ -30,8 +35,8 @@ test('revisions, rollouts and resets are marked, and a restart keeps them and th
     const { exitCode, stderr } = await plane.run('rollout', action, '--reason', 'as it is');
     t.is(exitCode, 0, stderr);
   };
-  const worker = await startFed(t, place, 'w-1');
-  await startFed(t, place, 'w-2');
+  const worker = await startFed(t, served, 'w-1');
+  await startFed(t, served, 'w-2');
   rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 4'));
   await waitFor('rollout');
   const { newest } = (await plane.fetch('/status')).body;
@@ -73,12 +78,12 @@ test('revisions, rollouts and resets are marked, and a restart keeps them and th
   await plane.start();
   const after = (await plane.fetch('/traffic')).body;
   // A report may have arrived before the end.
-  const kept: readonly Slot[] = after.slots.slice(0, slots.length);
+  const restored: readonly Slot[] = after.slots.slice(0, slots.length);
   t.deepEqual(
-    pluck(kept, 'at'),
+    pluck(restored, 'at'),
     slots.map(({ at }) => at),
   );
-  t.true(kept.every(({ decisions }, index) => decisions >= (slots[index]?.decisions ?? 0)));
+  t.true(restored.every(({ decisions }, index) => decisions >= (slots[index]?.decisions ?? 0)));
   t.deepEqual(toUsers(after.marks).slice(0, ofUsers.length), ofUsers);
   await waitFor('rollout');
 });

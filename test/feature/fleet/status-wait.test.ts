@@ -8,7 +8,7 @@ import { listenFor } from '../../support/listen.ts';
 const newest = { id: '1'.repeat(40), problems: [] };
 const workers = { connected: 2 };
 const inForce = { verdict: 'in_force', text: '', newest, workers, disagreements: [] };
-const told = 'revision 111111111111 is in force on all 2 connected workers\n';
+const reported = 'revision 111111111111 is in force on all 2 connected workers\n';
 const pending = { ...inForce, verdict: 'pending', text: 'not yet' };
 
 /** Accepts connections, and sends only `said` on them. */
@@ -81,7 +81,7 @@ test('--wait waits a second for an answer, however short its deadline is', async
     void setTimeout(() => answer(200, inForce)(request, response), 100);
   const { url } = await serve(t, slow);
   const args = ['--wait', '--timeout', '1ms'];
-  t.like(await statusUntil(({ code }) => code === 0, url, ...args), { code: 0, out: told });
+  t.like(await statusUntil(({ code }) => code === 0, url, ...args), { code: 0, out: reported });
 });
 
 test('--timeout without --wait is wrong usage, and sends no request', async (t) => {
@@ -97,7 +97,7 @@ for (const away of [502, 503, 504]) {
   test(`--wait retries after HTTP ${away}, until there is an answer`, async (t) => {
     const page = answer(away, '<h1>nobody is behind this proxy</h1>');
     const { url, asked } = await serve(t, page, page, answer(200, pending), answer(200, inForce));
-    t.like(await status(url, '--wait'), { code: 0, out: told });
+    t.like(await status(url, '--wait'), { code: 0, out: reported });
     t.is(asked(), 4);
   });
 
@@ -124,7 +124,7 @@ for (const away of [502, 503, 504]) {
 test('--wait tolerates a connection that ends without an answer', async (t) => {
   const hangUp: RequestListener = (request) => void request.socket.destroy();
   const { url } = await serve(t, hangUp, answer(200, inForce));
-  t.like(await status(url, '--wait'), { code: 0, out: told });
+  t.like(await status(url, '--wait'), { code: 0, out: reported });
 });
 
 test('--wait gives up at once on a permanent refusal, and on a defect', async (t) => {

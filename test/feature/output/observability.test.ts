@@ -77,8 +77,8 @@ function toInput(series: PromtoolSeries) {
 }
 
 async function testRules(t: ExecutionContext, tests: readonly object[]): Promise<void> {
-  const place = createTemporaryFolder(t);
-  const file = join(place, 'alerts.test.json');
+  const directory = createTemporaryFolder(t);
+  const file = join(directory, 'alerts.test.json');
   const alertsFile = join(folder, 'alerts.yaml');
   writeFileSync(
     file,
@@ -181,12 +181,12 @@ testWith(test, 'promtool')(
 );
 
 testWith(test, 'promtool')("the dashboard's expressions can be read", async (t) => {
-  const place = createTemporaryFolder(t);
+  const directory = createTemporaryFolder(t);
   const rules = expressions.map((expr, index) => ({
     record: `panel:expression_${index}`,
     expr: expr.replaceAll('$__rate_interval', '5m'),
   }));
-  const file = join(place, 'rules.json');
+  const file = join(directory, 'rules.json');
   writeFileSync(file, JSON.stringify({ groups: [{ name: 'dashboard', rules }] }));
   const { code, output } = await runTool('promtool', ['check', 'rules', file]);
   t.is(code, 0, output);

@@ -264,8 +264,8 @@ function toFigures(
   window: string | undefined,
 ) {
   const rateOf = (wanted: string) => rates.find((each) => each.rule === wanted);
-  const whole = rateOf(rule);
-  const own = window === undefined ? whole : whole?.limits?.find(({ limit }) => limit === window);
+  const full = rateOf(rule);
+  const own = window === undefined ? full : full?.limits?.find(({ limit }) => limit === window);
   const unit = (rateOf('d.plain')?.hitsPerSecond ?? 0) / hits;
   return {
     hits: Math.round((own?.hitsPerSecond ?? 0) / unit),

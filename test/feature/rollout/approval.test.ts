@@ -45,18 +45,18 @@ async function findFollowers(planes: readonly ControlPlaneInProcess[]) {
 
 test('a revision that no share of the workers can receive first waits, is reported, and is approved', async (t) => {
   const { plane, has } = await startWithCopies(t, 1);
-  const said =
+  const expected =
     /cannot be rolled out in steps, as no share of the workers can be made: none of the 2 workers, such as '.*', names its instance; it waits until an operator approves it/;
   const status = await plane.run('status', '--wait', '--timeout', '60s');
   t.is(status.exitCode, 4, status.stdout);
-  t.regex(status.stdout, said);
+  t.regex(status.stdout, expected);
   t.like((await plane.fetch('/status')).body, { verdict: 'held_back' });
   const rollout = await plane.run('rollout', 'status');
   t.regex(rollout.stdout, /^revision [0-9a-f]{12}: step 0 of 2, indivisible, /);
-  t.regex(rollout.stdout, said);
+  t.regex(rollout.stdout, expected);
   const metrics = await (await fetch(`${plane.adminUrl}/metrics`)).text();
   t.regex(metrics, /^ratelane_control_plane_rollout_paused 1$/m);
-  t.regex(plane.output(), said);
+  t.regex(plane.output(), expected);
   t.false(has('second'));
   const { id } = (await plane.fetch('/status')).body.newest;
   const waiting = ['--wait', '--timeout', '60s'];

@@ -18,7 +18,7 @@ import { connectStreamWorker, type StreamWorker } from '../../support/stream-wor
 const plan = ['--rollout', 'canary=10%,hold=1h'];
 
 /** The location of the rules, and how they change. */
-interface Place {
+interface RuleStore {
   readonly flags: readonly string[];
   put(files: Readonly<Record<string, string | undefined>>): void;
   /** The record as stored there; '' for none. */
@@ -46,7 +46,7 @@ async function openEngine(t: ExecutionContext) {
   };
 }
 
-const stores: Readonly<Record<string, (t: ExecutionContext) => Place | Promise<Place>>> = {
+const stores: Readonly<Record<string, (t: ExecutionContext) => RuleStore | Promise<RuleStore>>> = {
   'in Git': (t) => {
     const repository = createGitRepository(t);
     return {
@@ -67,8 +67,8 @@ function connectThree(t: ExecutionContext, plane: ControlPlaneInProcess): Stream
 
 const having = (workers: readonly StreamWorker[], text: string) =>
   workers.filter((worker) => worker.has(text)).length;
-const everTold = (workers: readonly StreamWorker[], text: string) =>
-  workers.filter(({ told }) => told.some((each) => each.includes(text))).length;
+const everNotified = (workers: readonly StreamWorker[], text: string) =>
+  workers.filter(({ notified }) => notified.some((each) => each.includes(text))).length;
 const verdictOf = async (plane: ControlPlaneInProcess) =>
   (await plane.fetch('/status')).body.verdict;
 const reasonOf = async (plane: ControlPlaneInProcess): Promise<string> =>
@@ -76,14 +76,14 @@ const reasonOf = async (plane: ControlPlaneInProcess): Promise<string> =>
 
 for (const [where, open] of Object.entries(stores)) {
   test(`${where}: a revision that was taken back is given to no worker by a control plane with an empty state directory`, async (t) => {
-    const place = await open(t);
-    place.put({ 'a.yaml': ruleText('first', 1) });
-    const flags = [...place.flags, ...plan];
+    const rules = await open(t);
+    rules.put({ 'a.yaml': ruleText('first', 1) });
+    const flags = [...rules.flags, ...plan];
     const first = await createControlPlaneInProcess(t, { flags });
     await first.start();
     const workers = connectThree(t, first);
     await eventually('all have the first', () => having(workers, 'first') === 3);
-    place.put({ 'a.yaml': ruleText('second', 1) });
+    rules.put({ 'a.yaml': ruleText('second', 1) });
     await eventually('one has the second', () => having(workers, 'second') === 1);
     const aborted = await first.run('rollout', 'abort', '--reason', 'wrong file');
     t.is(aborted.exitCode, 0, aborted.stderr);
@@ -99,25 +99,25 @@ for (const [where, open] of Object.entries(stores)) {
     // A directory has no earlier revisions.
     const known = where === 'in Git' ? 3 : 0;
     await eventually('all have what was in force before', () => having(fresh, 'first') === known);
-    place.put({ 'a.yaml': ruleText('third', 1) });
+    rules.put({ 'a.yaml': ruleText('third', 1) });
     await eventually('one has the third', () => having(fresh, 'third') === 1, 60_000);
-    t.is(everTold(fresh, 'second'), 0);
+    t.is(everNotified(fresh, 'second'), 0);
   });
 
   test(`${where}: a revision that removes everything is held back by each control plane, and one approval counts for all`, async (t) => {
-    const place = await open(t);
-    place.put({ 'a.yaml': ruleText('first', 1) });
-    const first = await createControlPlaneInProcess(t, { flags: place.flags });
+    const rules = await open(t);
+    rules.put({ 'a.yaml': ruleText('first', 1) });
+    const first = await createControlPlaneInProcess(t, { flags: rules.flags });
     await first.start();
     const workers = connectThree(t, first);
     await eventually('all have the first', () => having(workers, 'first') === 3);
-    place.put({ 'a.yaml': undefined });
+    rules.put({ 'a.yaml': undefined });
     await eventually('it is held back', async () => (await verdictOf(first)) === 'held_back');
     // Without a record, a control plane does not know what was in force before.
     await eventually('that is on record', async () =>
-      (await place.readRecord()).includes('no domain would be left'),
+      (await rules.readRecord()).includes('no domain would be left'),
     );
-    const second = await createControlPlaneInProcess(t, { flags: place.flags });
+    const second = await createControlPlaneInProcess(t, { flags: rules.flags });
     // With a directory it has no revision to serve, and is not ready; workers can connect all the same.
     await second.start();
     await eventually('its port is open', () => second.output().includes('Workers are served'));
@@ -126,12 +126,12 @@ for (const [where, open] of Object.entries(stores)) {
     // Its ports open before it has examined the store's revisions.
     await eventually('it is held back', async () => (await verdictOf(second)) === 'held_back');
     t.regex(await reasonOf(second), /held back: no domain would be left/);
-    t.is(others.filter(({ told }) => told.includes('')).length, 0);
+    t.is(others.filter(({ notified }) => notified.includes('')).length, 0);
     const { body } = await second.fetch('/status');
     const approved = await second.run('approve', body.newest.id, '--reason', 'the shop is closed');
     t.is(approved.exitCode, 0, approved.stderr);
     await eventually('nobody has rules', () =>
-      [...workers, ...others].every(({ told }) => told.at(-1) === ''),
+      [...workers, ...others].every(({ notified }) => notified.at(-1) === ''),
     );
     for (const plane of [first, second]) {
       await eventually('it is in force', async () => (await verdictOf(plane)) === 'in_force');
@@ -139,7 +139,7 @@ for (const [where, open] of Object.entries(stores)) {
     await first.stop();
     await first.start();
     const again = connectThree(t, first);
-    await eventually('they get it', () => again.every(({ told }) => told.at(-1) === ''));
+    await eventually('they get it', () => again.every(({ notified }) => notified.at(-1) === ''));
   });
 }
 
@@ -172,7 +172,7 @@ test('while a Git host rejects pushes no worker gets a new revision, and the rol
     },
     40_000,
   );
-  t.is(everTold(workers.flat(), 'second'), 0);
+  t.is(everNotified(workers.flat(), 'second'), 0);
   rmSync(hook);
   await eventually('one has it', () => having(workers.flat(), 'second') === 1, 40_000);
   await eventually(
@@ -202,7 +202,7 @@ test('a commit that a force push has dropped is removed from its workers, and th
   await eventually('one has the second', () => having(workers, 'second') === 1, 20_000);
   repository.rewrite({ 'a.yaml': ruleText('third', 1) });
   await eventually('one has the third', () => having(workers, 'third') === 1, 40_000);
-  t.deepEqual([having(workers, 'second'), everTold(workers, 'second')], [0, 1]);
+  t.deepEqual([having(workers, 'second'), everNotified(workers, 'second')], [0, 1]);
 });
 
 test('a read-only state directory is named, no step is taken, and a push for all at once arrives', async (t) => {
@@ -220,7 +220,7 @@ test('a read-only state directory is named, no step is taken, and a push for all
   await eventually('it is named', async () =>
     /rollout\.json takes no writes/.test(await problemOf()),
   );
-  t.is(everTold(workers, 'second'), 0);
+  t.is(everNotified(workers, 'second'), 0);
   const files = [{ path: 'a.yaml', text: ruleText('third', 1) }];
   const { status } = await plane.fetch('/revisions', {
     method: 'POST',
@@ -236,23 +236,24 @@ test('a read-only state directory is named, no step is taken, and a push for all
 // Proof of operating.md: a file of the state directory is damaged
 // Proof of SECURITY.md: steers and approves rollouts; any other file or text is renamed and reported
 test('a record of a newer version stops rollouts, and a damaged one is set aside, by name', async (t) => {
-  const place = await openEngine(t);
-  place.put({ 'a.yaml': ruleText('first', 1) });
-  const plane = await createControlPlaneInProcess(t, { flags: [...place.flags, ...plan] });
+  const rules = await openEngine(t);
+  rules.put({ 'a.yaml': ruleText('first', 1) });
+  const plane = await createControlPlaneInProcess(t, { flags: [...rules.flags, ...plan] });
   await plane.start();
   const workers = connectThree(t, plane);
   await eventually('all have the first', () => having(workers, 'first') === 3);
-  await place.record('{"format":4,"rollout":null}');
-  place.put({ 'a.yaml': ruleText('second', 1) });
-  const said = /it is of a newer version \(format 4\): run the version that wrote it, or remove it/;
+  await rules.record('{"format":4,"rollout":null}');
+  rules.put({ 'a.yaml': ruleText('second', 1) });
+  const expected =
+    /it is of a newer version \(format 4\): run the version that wrote it, or remove it/;
   await eventually('it is named', async () => {
     const { stdout, stderr } = await plane.run('status');
-    return said.test(stdout + stderr);
+    return expected.test(stdout + stderr);
   });
-  t.is(everTold(workers, 'second'), 0);
-  await place.record(undefined);
+  t.is(everNotified(workers, 'second'), 0);
+  await rules.record(undefined);
   await eventually('it goes on', () => having(workers, 'second') === 1);
-  await place.record('{"format":3,"rollout":');
+  await rules.record('{"format":3,"rollout":');
   await eventually('it is set aside', async () => {
     const { stderr } = await plane.run('status');
     return /could not be read \(it is cut or damaged\) and is kept as .*unreadable/.test(stderr);

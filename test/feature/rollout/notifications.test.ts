@@ -142,7 +142,7 @@ test('the actor and the reason of an abort are sent with the taken-back revision
   });
 });
 
-const mistakes: readonly [what: string, flags: readonly string[], said: RegExp][] = [
+const mistakes: readonly [what: string, flags: readonly string[], expected: RegExp][] = [
   [
     'a secret that cannot be read',
     ['--notify-url', 'http://127.0.0.1:9/hidden-hook', '--notify-secret-file', '/nowhere/secret'],
@@ -154,14 +154,14 @@ const mistakes: readonly [what: string, flags: readonly string[], said: RegExp][
     /--notify-secret-file cannot be read: \/dev\/zero has more than 4096 bytes/,
   ],
 ];
-for (const [what, flags, said] of mistakes) {
+for (const [what, flags, expected] of mistakes) {
   test(`${what} ends the start, and names the setting`, async (t) => {
     const rules = createRulesFolder(t, { 'a.yaml': ruleText('first', 1) });
     const error = await t.throwsAsync(async () => {
       const all = ['--config-dir', rules.path, ...flags];
       await (await createControlPlaneInProcess(t, { flags: all })).start();
     });
-    t.regex(error?.message ?? '', said);
+    t.regex(error?.message ?? '', expected);
     t.false(error?.message.includes('hidden-hook'));
   });
 }

@@ -197,8 +197,8 @@ test('the revision saved from another store is not served', async (t) => {
   one.write('rules/a.yaml', ruleText('a', 1));
   await (await startOnDirectory(t, one.path)).stop();
   mkdirSync(join(other.path, 'state'));
-  const kept = readFileSync(join(one.path, 'state/last-good.revision.json'));
-  writeFileSync(join(other.path, 'state/last-good.revision.json'), kept);
+  const stored = readFileSync(join(one.path, 'state/last-good.revision.json'));
+  writeFileSync(join(other.path, 'state/last-good.revision.json'), stored);
   const { served, log } = await startOnDirectory(t, other.path);
   t.is(served(), 'nothing');
   t.regex(

@@ -38,7 +38,7 @@ const keys = [
   ...['begins', 'shared', 'shadow', 'quota'],
 ];
 /** Each request puts the text where it is kept. */
-const places: Readonly<Record<string, (text: string) => unknown>> = {
+const positions: Readonly<Record<string, (text: string) => unknown>> = {
   'rules, a key without one and a limit of the request': (text) => ({
     domain: 'd',
     descriptors: [
@@ -79,13 +79,13 @@ function toLargeJson(request: unknown): string {
 const isMistake = (request: unknown) => (request as { domain: string }).domain === '';
 
 async function flood(ask: (request: unknown) => Promise<void>, port: string): Promise<void> {
-  for (const [place, toRequest] of Object.entries(places)) {
+  for (const [position, toRequest] of Object.entries(positions)) {
     let next = 0;
     const askOn = async () => {
       while (next < requests) {
-        const request = toRequest(`a text by ${port} for ${place}, number ${next++}`);
+        const request = toRequest(`a text by ${port} for ${position}, number ${next++}`);
         await ask(request).catch((cause: unknown) => {
-          throw new Error(`${port}, ${place}, ${next} requests: ${cause}`, { cause });
+          throw new Error(`${port}, ${position}, ${next} requests: ${cause}`, { cause });
         });
       }
     };

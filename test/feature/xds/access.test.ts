@@ -42,11 +42,11 @@ npCXJd8WV7N18qnRKQtSUNUp7x3Zpn1jmAui+dEoBwoc5f7wDQ1ujN50
 `,
 };
 
-function toTls({ cert, key }: TestCertificate, clientAuthorities?: string) {
+function toTls({ cert, key }: TestCertificate, clientCa?: string) {
   return {
     certificate: cert,
     key,
-    ...(clientAuthorities === undefined ? {} : { clientAuthorities }),
+    ...(clientCa === undefined ? {} : { clientCa }),
   };
 }
 

@@ -65,7 +65,7 @@ test('hits that the server refuses to add are dropped, and the refusal is logged
     lane.change('add', 'k', 1, 60);
     lane.flush();
     await idle;
-    t.true(lane.isIdle, 'told once all are over');
+    t.true(lane.isIdle, 'reported once all are over');
     const shown = remedy === undefined ? '' : `; ${remedy}`;
     t.deepEqual(refusals, [`hits on "k" are not counted: it answered "${reply}"${shown}`]);
     t.deepEqual(stats(), {

@@ -113,10 +113,10 @@ export function createPendingChanges(maxChanges: number): PendingChanges {
   function dropUnwritten(): Change[] {
     const dropped: Change[] = [];
     for (const [key, changes] of byKey) {
-      const kept = changes.filter((change) => change.isWritten);
+      const written = changes.filter((change) => change.isWritten);
       dropped.push(...changes.filter((change) => !change.isWritten));
-      if (kept.length === 0) byKey.delete(key);
-      else byKey.set(key, kept);
+      if (written.length === 0) byKey.delete(key);
+      else byKey.set(key, written);
     }
     size -= dropped.length;
     writable = [];

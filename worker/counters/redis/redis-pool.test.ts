@@ -149,7 +149,7 @@ test('an unreachable server is logged at once, and then every 30 seconds', async
   t.deepEqual([await linesAfter(0), await linesAfter(28), await linesAfter(30)], [1, 1, 2]);
   t.regex(
     log.lines[0] ?? '',
-    /^error .+: connect ECONNREFUSED; start it; trying again until it answers, decisions follow KVSTORE_FAILURE_MODE=error$/,
+    /^error .+: connect ECONNREFUSED; start it; retrying until it answers; decisions follow KVSTORE_FAILURE_MODE=error$/,
   );
   t.is(breaker.refusal?.message, 'store: connect ECONNREFUSED; start it');
   pool.forget();

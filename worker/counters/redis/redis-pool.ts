@@ -132,7 +132,7 @@ class Pool implements RedisPool {
       intervalMs: connectionFailureIntervalMs,
       write: (text) =>
         log.error(
-          `${text}; trying again until it answers, decisions follow KVSTORE_FAILURE_MODE=${options.failureMode}`,
+          `${text}; retrying until it answers; decisions follow KVSTORE_FAILURE_MODE=${options.failureMode}`,
         ),
     });
     this.#requestFailures = createRepeatedLog({

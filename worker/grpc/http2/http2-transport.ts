@@ -165,7 +165,7 @@ export class Http2Transport implements GrpcTransport {
       output.reuse();
       return;
     }
-    const bytes = output.take();
+    const bytes = output.drain();
     socket.write(this.#isCopied ? Buffer.from(bytes) : bytes);
     const isWritten = socket.writableLength === 0;
     if (isWritten || this.#isCopied) output.reuse();

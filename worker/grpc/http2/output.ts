@@ -27,7 +27,7 @@ export class Output {
   }
 
   /** The bytes to send; they share memory with the buffer, so `reuse` or `replace` must follow. */
-  take(): Buffer {
+  drain(): Buffer {
     return this.#bytes.subarray(0, this.#length);
   }
 

@@ -84,8 +84,8 @@ test('truncated, damaged and random bytes are read by the rules of protobuf', (t
       fc.oneof(fc.constant(1), fc.double({ min: 0, max: 1, noNaN: true })),
     )
     .map(([request, changes, part]) => {
-      const whole = encode(request);
-      const bytes = whole.subarray(0, Math.floor(whole.length * part));
+      const full = encode(request);
+      const bytes = full.subarray(0, Math.floor(full.length * part));
       for (const [position, value] of changes)
         if (bytes.length > 0) bytes[position % bytes.length] = value;
       return bytes;

@@ -91,18 +91,18 @@ function ofName(host: string, port: number, given: Partial<PeersDeps> = {}): Pee
 
 async function askOne(peers: Peers) {
   const [answer] = await peers.ask(call, schema, token, count);
-  if (answer === undefined) throw new Error('nobody was asked');
+  if (answer === undefined) throw new Error('no peer was asked');
   return answer;
 }
 
-test('a peer is asked over TLS, with the token, where one of its authorities has signed its certificate', async (t) => {
+test('a peer is asked over TLS, with the token, if one of the trusted CAs has signed its certificate', async (t) => {
   const server = await startSecure(t);
   const peers = createPeers({
     sources: [toUrl(`https://127.0.0.1:${server.port}`)],
     dnsProtocol: 'http:',
   });
   t.regex((await askOne(peers)).error ?? '', /unable to verify|unable to get local issuer/);
-  t.deepEqual(server.tokens, [], 'nothing is said to whom nobody knows');
+  t.deepEqual(server.tokens, [], 'an unknown peer gets no notice');
   peers.replaceTls(trusting);
   t.deepEqual((await askOne(peers)).value, { workers: ['a'] });
   t.deepEqual(server.tokens, [`Bearer ${token}`]);
@@ -132,7 +132,7 @@ test('a certificate for the name is taken, whatever the address', async (t) => {
   t.deepEqual((await askOne(peers)).value, { workers: ['a'] });
 });
 
-test('a peer of another authority gets no token, and is named with the reason', async (t) => {
+test('a peer with a certificate of another CA gets no token, and is named with the reason', async (t) => {
   const server = await startSecure(t, strangerCertificate);
   const peers = ofName('proxy.example', server.port);
   peers.replaceTls(trusting);
@@ -159,7 +159,7 @@ test('a peer that asks for a certificate is shown the present one', async (t) =>
   t.is(server.tokens.length, 2);
 });
 
-test('a peer that left the list and comes back is asked as one that nobody knows', async (t) => {
+test('a peer that left the list and returns is asked like a new one', async (t) => {
   let isAway = false;
   const port = await listen(
     t,
@@ -186,7 +186,7 @@ test('a peer that left the list and comes back is asked as one that nobody knows
   found = [];
   t.deepEqual(await lasts(), [undefined], 'the name itself');
   found = ['127.0.0.2'];
-  t.deepEqual(await lasts(), [1], 'a name server that fails makes nobody forgotten');
+  t.deepEqual(await lasts(), [1], 'peers stay known while the name server fails');
   found = ['127.0.0.1', '127.0.0.2'];
   t.deepEqual(await lasts(), [undefined, 1]);
 });
@@ -297,7 +297,7 @@ test('at most 32 addresses are asked, and the answer of a control plane to itsel
   t.is(asked.at(-1), `/workers?peer=${peers.id}`);
 });
 
-test('an answer that is no success is told by its status', async (t) => {
+test('an answer that is not a success is reported with its status', async (t) => {
   const port = await listen(
     t,
     createHttpServer((request, response) => {

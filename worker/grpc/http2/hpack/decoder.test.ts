@@ -71,13 +71,13 @@ function show(pairs: readonly Pair[]): string {
 }
 
 test('octets outside the block are not read, whatever they would complete', (t) => {
-  const whole = Buffer.from('8244016140016101624483f8fe3f', 'hex');
-  for (let end = 1; end < whole.length; end++) {
+  const full = Buffer.from('8244016140016101624483f8fe3f', 'hex');
+  for (let end = 1; end < full.length; end++) {
     const decoder = createDecoder();
     const alone = createDecoder();
     t.deepEqual(
-      outcome(() => decoder.decode(whole, 0, end, [])),
-      outcome(() => alone.decode(Buffer.from(whole.subarray(0, end)), 0, end, [])),
+      outcome(() => decoder.decode(full, 0, end, [])),
+      outcome(() => alone.decode(Buffer.from(full.subarray(0, end)), 0, end, [])),
     );
   }
 });
