@@ -135,9 +135,17 @@ function addMethods(node: ClassNode, controller: ControllerClass, building: Buil
       if (isMeant) report.mistake(notByOp(`${node.name}.${name}`, name));
       continue;
     }
+    if (value.method !== undefined && Object.hasOwn(controller.prototype, name)) {
+      report.mistake(`${node.name}.${name} is there twice: in op() and beside it`);
+    }
     if (handlers.has(name)) continue;
     report.mistake(`${node.name}.${name} is declared by op() and does not exist`);
   }
+  for (const name of ['MESSAGE', 'DISCONNECT']) {
+    if (!handlers.has(name) || handlers.has('CONNECT')) continue;
+    report.mistake(`${node.name}.${name} is never called: a WebSocket has CONNECT`);
+  }
+  const own = new Set([node]);
   for (const [method, handler] of handlers) {
     const { verb, suffix } = parseHandlerName(method) ?? {};
     if (verb === undefined) continue;
@@ -155,7 +163,14 @@ function addMethods(node: ClassNode, controller: ControllerClass, building: Buil
       continue;
     }
     node.children.set(part, child);
+    own.add(child);
     addRoute(child, route);
+  }
+  for (const { verbs } of own) {
+    for (const { isConditional, name } of verbs.values()) {
+      if (!isConditional || verbs.get('GET')?.op?.spec.etag === true) continue;
+      report.mistake(`${name} has etag, whose tag is that of GET: declare it for GET too`);
+    }
   }
 }
 
