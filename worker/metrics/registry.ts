@@ -156,7 +156,7 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
     }
     if (foldedCount.value === 0) {
       log.warning(
-        `Statistics: there are ${runtimeNamesMax} names made of values from requests, the most allowed (RUNTIME_METRIC_NAMES_MAX), or one is longer than ${maxRuntimeKeyLength} characters; such hits are counted below ${ruleRoot}.${foldedMetricKey} from now on`,
+        `Statistics: names made of values from requests have reached their limit of ${runtimeNamesMax} (RUNTIME_METRIC_NAMES_MAX), or one is longer than ${maxRuntimeKeyLength} characters; such hits are counted below ${ruleRoot}.${foldedMetricKey} from now on`,
       );
     }
     foldedCount.add(1);

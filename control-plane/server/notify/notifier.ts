@@ -132,6 +132,6 @@ export function createNotifier({ targets, onEnd, log, ...deps }: NotifierDeps): 
 /** `fetch failed` contains no reason: its cause does. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return errorText(error);
-  if (error.name === 'TimeoutError') return `it gives no answer in ${answerMs / 1000} s`;
+  if (error.name === 'TimeoutError') return `no answer in ${answerMs / 1000} s`;
   return errorText(error.cause ?? error);
 }

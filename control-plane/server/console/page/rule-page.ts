@@ -30,7 +30,7 @@ export function RulePage({ params, status }: PageProps) {
         <${RuleCard} source=${value} status=${status} />
         <h2>History</h2>
         <${RuleHistory} key=${name} rule=${name} />
-        <h2>Whom it limits now</h2>
+        <h2>Values it limits now</h2>
         <${Limited} domain=${value.domain} rule=${value.rule.rule} />`
     }
   <//>`;
