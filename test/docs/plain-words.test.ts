@@ -5,8 +5,6 @@ import { findPlainNames, findPlainWords, readPlainNames, readPlainWords } from '
 
 const clean = [
   ...['*.md', 'shared', 'compose', 'proto', 'worker', 'control-plane'],
-  // Another change is under way there.
-  ':(exclude)worker/counters/redis',
   // Its reviewed scenarios have many of the words.
   ':(exclude)control-plane/server/rollout',
   // GitHub's own example of a signature contains one of the words.
@@ -16,7 +14,6 @@ const clean = [
 /** Rooms whose names are not of these yet. */
 const otherNames = [
   'shared/router',
-  'worker/counters/redis',
   ...['admin', 'console', 'fleet', 'history'].map((room) => `control-plane/server/${room}`),
   // They contain the words.
   'test/docs/plain-words.ts',

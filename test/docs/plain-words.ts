@@ -69,6 +69,7 @@ const goodNames: readonly (readonly [files: RegExp, name: RegExp, reason: string
   [/history|server\.ts|documented/, /[kK]ee?pt?(?:Activity|Hour|Ms)$/, 'the names of their files'],
   [/./, /^HeldByKey$|^#?[hH]eld$/, 'what V8 holds by its key'],
   [/./, /^looks$/, 'a field of the API between control planes'],
+  [/redis-settings/, /^whole$/, 'a value of a setting'],
   [/audit/, /^deeds$/, 'a field of the admin API'],
   [/coverage|fleet-status|command\/test/, /^place$/, 'a field of JSON for users'],
   [/\/request-head\.ts/, /^authority$/, 'a header of HTTP/2'],

@@ -16,7 +16,7 @@ function setUp() {
       batch.add({ request, arrivedMs: 0, failure: undefined, isSettled: false });
     }
     const commands = batch.start().map((text) => text.split('\r\n'));
-    return { commands, take: (...replies: RawReply[]) => batch.take(replies) };
+    return { commands, receive: (...replies: RawReply[]) => batch.receive(replies) };
   };
 }
 
@@ -35,17 +35,17 @@ test('consecutive requests with equally many hits on a limiter are one run of it
 
 test('a lifetime is sent again after an increment whose answer was lost', (t) => {
   const createBatch = setUp();
-  createBatch({ key: 'k' }).take(1, 1);
-  const { commands, take } = createBatch({ key: 'k' });
+  createBatch({ key: 'k' }).receive(1, 1);
+  const { commands, receive } = createBatch({ key: 'k' });
   t.is(commands.length, 1);
   // The counter had expired meanwhile and was created again without a lifetime: the next answer is 2.
-  take(new Error('the connection was closed'));
+  receive(new Error('the connection was closed'));
   t.is(createBatch({ key: 'k' }).commands.length, 2);
 });
 
 test('a lifetime that overtook its increment is sent again, and is known once it is confirmed', (t) => {
   const createBatch = setUp();
-  const { expires } = createBatch({ key: 'k' }).take(1, 0);
+  const { expires } = createBatch({ key: 'k' }).receive(1, 0);
   t.is(createBatch({ key: 'k' }).commands.length, 2);
   expires[0]?.confirmExpire();
   t.is(createBatch({ key: 'k' }).commands.length, 1);
@@ -55,8 +55,8 @@ test('a key shared by limits of several units lives for the longest, also when t
   const createBatch = setUp();
   const lifetimesOf = (...windows: readonly number[]) => {
     const hits = windows.map((windowSeconds) => ({ key: 'k', windowSeconds }));
-    const { commands, take } = createBatch(...hits);
-    take(...commands.map(([, , command]) => (command === 'EXPIRE' ? 1 : 100)));
+    const { commands, receive } = createBatch(...hits);
+    receive(...commands.map(([, , command]) => (command === 'EXPIRE' ? 1 : 100)));
     return commands.flatMap((parts) => (parts[2] === 'EXPIRE' ? [Number(parts[6])] : []));
   };
   t.deepEqual(lifetimesOf(60), [60]);

@@ -29,7 +29,7 @@ export interface Settling {
 
 /** What to send after a reply. */
 export interface Round {
-  /** Commands whose replies go to `take`; none when everything is answered. */
+  /** Commands whose replies `receive` gets; empty when everything is answered. */
   readonly commands: readonly CommandText[];
   /** EXPIRE commands to send beside the batch, which does not wait for them: their replies go to `confirm`. */
   readonly expires: readonly Increment[];
@@ -138,12 +138,12 @@ export class Batch {
   }
 
   /** Processes the replies to the commands of a round. */
-  take(replies: readonly RawReply[]): Round {
+  receive(replies: readonly RawReply[]): Round {
     let expires: Increment[] | undefined;
     let next = 0;
     for (const operation of this.#sent) {
       const reply = replies[next++];
-      const again = operation.take(reply, operation.hasExpire ? replies[next++] : undefined);
+      const again = operation.receive(reply, operation.hasExpire ? replies[next++] : undefined);
       if (again.length > 0) this.#planned.push(...again);
       if (operation instanceof Increment && operation.lacksExpire) {
         expires ??= [];

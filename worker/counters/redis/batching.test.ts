@@ -144,7 +144,7 @@ function setUp(options: SetUpOptions = {}) {
     pipelineWindowMs: options.pipelineWindowMs ?? 0,
   };
   const store = new Batching(deps);
-  for (const { lane } of lanes) lane.keepOpen();
+  for (const { lane } of lanes) lane.stayOpen();
   const [lane] = lanes as [TestLane, ...TestLane[]];
   return { store, lanes, lane, overflow, deps, clock, failures, log };
 }
@@ -174,7 +174,7 @@ class Scene {
   async run([command = '', ...words]: readonly string[]): Promise<string> {
     this.#step(command, words);
     await tick();
-    this.#look();
+    this.#watch();
     return this.#events.splice(0).join('\n');
   }
 
@@ -243,7 +243,7 @@ class Scene {
   }
 
   /** The visible state of lanes, breaker and log. */
-  #look(): void {
+  #watch(): void {
     const { deps, log, lanes, overflow, failures } = this.#of;
     for (const [index, lane] of this.#lanes.entries()) {
       const name = index === lanes.length ? 'overflow' : `lane ${index + 1}`;

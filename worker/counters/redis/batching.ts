@@ -278,7 +278,7 @@ export class Batching implements BatchOwner, Settling {
     const isAnswerDue = this.#breaker.state !== 'open' && this.#isAnswerDue();
     if (this.#silence.lasts(isAnswerDue)) this.#openBreaker();
     const isLate = ({ request }: OpenRequest) => request.cancelled || request.deadlineMs <= nowMs;
-    for (const open of this.#takeWaiting(isLate)) this.settleIfLate(open, nowMs);
+    for (const open of this.#removeWaiting(isLate)) this.settleIfLate(open, nowMs);
     for (const lane of this.#allLanes) {
       for (const open of lane.batch?.requests ?? []) {
         if (open.request.deadlineMs > nowMs) continue;
@@ -309,7 +309,7 @@ export class Batching implements BatchOwner, Settling {
   }
 
   /** Removes and returns the waiting requests for which `leaves` is true. */
-  #takeWaiting(leaves: (open: OpenRequest) => boolean): OpenRequest[] {
+  #removeWaiting(leaves: (open: OpenRequest) => boolean): OpenRequest[] {
     const leaving = this.#waiting.filter(leaves);
     if (leaving.length > 0) this.#waiting = this.#waiting.filter((open) => !leaves(open));
     return leaving;
@@ -327,7 +327,7 @@ export class Batching implements BatchOwner, Settling {
       return;
     }
     const error = this.#toError(`no connection was free for ${waitMs} ms`);
-    for (const open of this.#takeWaiting(isDue)) this.fail(open, error);
+    for (const open of this.#removeWaiting(isDue)) this.fail(open, error);
   }
 
   /** Refuses new requests; resolves when none is open, or after `graceMs`, when it fails the open ones. */

@@ -15,7 +15,7 @@ for (const failureMode of ['error', 'allow'] as const) {
     t.teardown(() => store.close(0));
     const connecting = store.connect(new AbortController().signal).catch(() => {});
     if (failureMode === 'allow') await connecting;
-    await eventually('it is said', () => store.log.lines.length > 0);
+    await eventually('a log line', () => store.log.lines.length > 0);
     t.regex(store.state().detail, /^not connected .*; last failure at \S+: .*ECONNREFUSED/);
     t.deepEqual(store.healthChanges, failureMode === 'allow' ? [false] : []);
   });

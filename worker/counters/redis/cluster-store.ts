@@ -172,7 +172,7 @@ export class ClusterStore implements CounterStore {
         },
       );
       await unlessAborted(first, signal);
-      for (const { pool } of this.#masters) pool.keepOpen();
+      for (const { pool } of this.#masters) pool.stayOpen();
     } catch (error) {
       this.#noteFailure(errorText(error));
       throw error;
@@ -266,7 +266,7 @@ export class ClusterStore implements CounterStore {
         onLoop: (redirection) => this.#renew(redirection),
       }),
       outages: this.#deps.outages,
-      onTrouble: () => this.#refreshSoon(),
+      onFailure: () => this.#refreshSoon(),
       clock: this.#clock,
       log: this.#log,
     });
@@ -285,13 +285,13 @@ export class ClusterStore implements CounterStore {
       return;
     }
     const { pool } = this.#findNode(address);
-    pool.keepOpen();
+    pool.stayOpen();
     pool.sendCommands(commands, done);
   }
 
   #onMoved({ slot, address }: Redirection): void {
     const node = this.#findNode(address);
-    node.pool.keepOpen();
+    node.pool.stayOpen();
     if (slot < slotCount) this.#owners[slot] = node;
     this.#refreshSoon();
   }
@@ -304,7 +304,7 @@ export class ClusterStore implements CounterStore {
     this.#renewedMs = nowMs;
     this.#remove(old);
     const node = this.#findNode(address);
-    node.pool.keepOpen();
+    node.pool.stayOpen();
     for (const [slot, owner] of this.#owners.entries()) {
       if (owner === old) this.#owners[slot] = node;
     }
@@ -349,7 +349,7 @@ export class ClusterStore implements CounterStore {
       if (this.#closing.signal.aborted) return;
       // A node that reports no master has left the cluster.
       if (map.masters.length > 0) this.#apply(map);
-      for (const { pool } of this.#masters) pool.keepOpen();
+      for (const { pool } of this.#masters) pool.stayOpen();
     } catch (error) {
       const reason = errorText(error);
       this.#noteFailure(reason);
@@ -372,11 +372,11 @@ export class ClusterStore implements CounterStore {
       active > 0
         ? `connected to ${this.#title} since ${since.toISOString()} (${active} connections to ${up} of ${this.#masters.size} masters)`
         : `not connected to ${this.#title} since ${since.toISOString()}`;
-    const trouble =
-      [...this.#masters].map(({ pool }) => pool.trouble).find(Boolean) ?? this.#lastFailure;
+    const problem =
+      [...this.#masters].map(({ pool }) => pool.lastProblem).find(Boolean) ?? this.#lastFailure;
     return {
       healthy: active > 0,
-      detail: [what, this.#clockComparison?.describe(), trouble].filter(Boolean).join('; '),
+      detail: [what, this.#clockComparison?.describe(), problem].filter(Boolean).join('; '),
     };
   }
 

@@ -252,19 +252,19 @@ test('an array without an end is refused', (t) => {
 
 test('a text that is too long to be a counter is skipped', (t) => {
   const parts = Array.from({ length: 100 }, () => 'x'.repeat(1_000));
-  const { replies: taken, problem } = read(':1\r\n$100000\r\n', ...parts, '\r', '\n:2\r\n');
+  const { replies: received, problem } = read(':1\r\n$100000\r\n', ...parts, '\r', '\n:2\r\n');
   t.is(problem, undefined);
-  t.deepEqual(taken, [1, '', 2]);
+  t.deepEqual(received, [1, '', 2]);
 });
 
 test('a skipped text may begin in the bytes of another reply and end in others', (t) => {
-  const { replies: taken, problem } = read(
+  const { replies: received, problem } = read(
     `:1\r\n$100000\r\n${'x'.repeat(40_000)}`,
     'x'.repeat(40_000),
     `${'x'.repeat(20_000)}\r\n:2\r\n`,
   );
   t.is(problem, undefined);
-  t.deepEqual(taken, [1, '', 2]);
+  t.deepEqual(received, [1, '', 2]);
 });
 
 test('any bytes are replies or refused, the same however they are split', (t) => {
@@ -280,9 +280,9 @@ test('any bytes are replies or refused, the same however they are split', (t) =>
       const cut = Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) =>
         bytes.subarray(index * size, (index + 1) * size),
       );
-      const whole = read(bytes);
-      t.deepEqual(read(...cut), whole);
-      t.true(whole.problem === undefined || whole.problem.length > 0);
+      const uncut = read(bytes);
+      t.deepEqual(read(...cut), uncut);
+      t.true(uncut.problem === undefined || uncut.problem.length > 0);
     }),
     { numRuns: 1_000 },
   );

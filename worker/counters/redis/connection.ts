@@ -67,7 +67,7 @@ export function createConnection(
   const ended = new Promise<string>((resolve) => {
     notifyEnded = resolve;
   });
-  const reader = new ReplyReader(take);
+  const reader = new ReplyReader(receive);
   socket.removeAllListeners('data');
   socket.on('data', (chunk) => {
     const problem = reason === undefined ? reader.feed(chunk) : undefined;
@@ -108,7 +108,7 @@ export function createConnection(
     end('the connection was closed');
   }
 
-  function take(reply: RawReply): void {
+  function receive(reply: RawReply): void {
     const [first] = unanswered;
     if (reason !== undefined) return;
     if (first === undefined) {
@@ -241,9 +241,9 @@ export class ReplyReader {
     this.#at = 0;
     while (this.#at < this.#bytes.length) {
       const start = this.#at;
-      const isTaken = this.#bytesToSkip > 0 ? this.#skip() : this.#take();
+      const isConsumed = this.#bytesToSkip > 0 ? this.#skip() : this.#parse();
       if (this.#problem !== undefined) return this.#problem;
-      if (!isTaken) return undefined;
+      if (!isConsumed) return undefined;
       if (this.#open.length > 0) {
         this.#arrayBytes += this.#at - start;
         if (this.#arrayBytes > maxArrayBytes) return 'an endless array';
@@ -253,18 +253,18 @@ export class ReplyReader {
   }
 
   /** This method and those that it calls return false when more bytes are needed. */
-  #take(): boolean {
+  #parse(): boolean {
     switch (this.#bytes[this.#at]) {
       case colon:
-        return this.#takeInteger() || this.#takeLine((text) => this.#addInteger(text));
+        return this.#parseInteger() || this.#parseLine((text) => this.#addInteger(text));
       case plus:
-        return this.#takeLine((reply) => this.#add(reply));
+        return this.#parseLine((reply) => this.#add(reply));
       case minus:
-        return this.#takeLine((text) => this.#add(new ReplyError(text)));
+        return this.#parseLine((text) => this.#add(new ReplyError(text)));
       case dollar:
-        return this.#takeText();
+        return this.#parseText();
       case star:
-        return this.#takeArray();
+        return this.#parseArray();
       default:
         this.#problem = `a reply that begins with ${JSON.stringify(String.fromCharCode(this.#bytes[this.#at] ?? 0))}`;
         return true;
@@ -279,7 +279,7 @@ export class ReplyReader {
   }
 
   /** Parses a small integer in place, as nearly every reply is one. Also false for other replies. */
-  #takeInteger(): boolean {
+  #parseInteger(): boolean {
     const first = this.#at + 1;
     let position = first;
     let value = 0;
@@ -297,7 +297,7 @@ export class ReplyReader {
     return true;
   }
 
-  #takeLine(use: (text: string) => void): boolean {
+  #parseLine(use: (text: string) => void): boolean {
     const end = this.#bytes.indexOf('\r\n', this.#at + 1);
     if ((end === -1 ? this.#bytes.length : end) - this.#at > maxLineBytes) {
       this.#problem = 'an endless line';
@@ -315,9 +315,9 @@ export class ReplyReader {
     else this.#problem = 'an invalid integer';
   }
 
-  #takeText(): boolean {
+  #parseText(): boolean {
     const start = this.#at;
-    const length = this.#takeLength(maxTextLength);
+    const length = this.#parseLength(maxTextLength);
     if (length === undefined) return this.#problem !== undefined;
     if (length === -1) {
       this.#add(null);
@@ -342,8 +342,8 @@ export class ReplyReader {
     return true;
   }
 
-  #takeArray(): boolean {
-    const length = this.#takeLength(maxArrayBytes);
+  #parseArray(): boolean {
+    const length = this.#parseLength(maxArrayBytes);
     if (length === undefined) return this.#problem !== undefined;
     if (length === -1) this.#add(null);
     else if (length === 0) this.#add([]);
@@ -356,7 +356,7 @@ export class ReplyReader {
    * Parses a length of one or two digits in place: nearly all arrays and texts from scripts have one. Undefined for
    * others.
    */
-  #takeShortLength(): number | undefined {
+  #parseShortLength(): number | undefined {
     const first = (this.#bytes[this.#at + 1] ?? 0) - zero;
     if (first < 0 || first > 9) return undefined;
     const second = (this.#bytes[this.#at + 2] ?? 0) - zero;
@@ -368,10 +368,10 @@ export class ReplyReader {
   }
 
   /** -1 for a null reply. Undefined when more bytes are needed, or after an error. */
-  #takeLength(max: number): number | undefined {
-    let length = this.#takeShortLength();
+  #parseLength(max: number): number | undefined {
+    let length = this.#parseShortLength();
     if (length !== undefined) return length;
-    this.#takeLine((text) => {
+    this.#parseLine((text) => {
       if (/^(-1|\d{1,10})$/.test(text) && Number(text) <= max) length = Number(text);
       else this.#problem = 'an invalid length';
     });
@@ -380,14 +380,14 @@ export class ReplyReader {
 
   /** Adds a reply, or the next item of the innermost array. */
   #add(reply: RawReply): void {
-    let whole = reply;
+    let complete = reply;
     for (let array = this.#open.at(-1); array !== undefined; array = this.#open.at(-1)) {
-      array.items.push(whole);
+      array.items.push(complete);
       if (array.items.length < array.length) return;
       this.#open.pop();
-      whole = array.items;
+      complete = array.items;
     }
     this.#arrayBytes = 0;
-    if (this.#problem === undefined) this.#onReply(whole);
+    if (this.#problem === undefined) this.#onReply(complete);
   }
 }

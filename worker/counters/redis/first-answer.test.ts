@@ -39,7 +39,7 @@ test('a server that answers in time is the only one that is asked', async (t) =>
   t.deepEqual(await found, { server: 'a', answer: 'yes' });
   clock.advance(1_000);
   t.deepEqual(asked, ['a']);
-  t.true(signals[0]?.aborted, 'nobody is waited for any more');
+  t.true(signals[0]?.aborted, 'the request to the other server is aborted');
 });
 
 test('while a slow server may still answer, the next is asked as well', async (t) => {

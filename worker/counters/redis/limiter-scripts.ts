@@ -15,7 +15,7 @@ export interface Script {
 // ARGV of both scripts: limit, capacity, 1 if hits over the limit are counted, their own arguments, seconds of jitter,
 // then pairs: a number of hits (negative for a refund), and how many times in a row it is requested. As many hits as
 // fit are counted, the others are over the limit: in whole numbers, so the result is the same as one by one.
-const takeHits = `
+const countHits = `
 local function take(room, highest, lowest, first)
   local limited = false
   for i = first, #ARGV, 2 do
@@ -51,7 +51,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local limit, counts_over = tonumber(ARGV[1]), ARGV[3] == '1'
 local start, length, jitter = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[7]) * 1000
-${takeHits}
+${countHits}
 local uneven = 0
 if ARGV[6] == '1' then start = now - (now - start) % length
 else
@@ -98,7 +98,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local limit, capacity, counts_over = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1'
 local length, jitter = tonumber(ARGV[4]), tonumber(ARGV[5])
-${takeHits}
+${countHits}
 if limit == 0 then return {'0', length} end
 local full_in, corrected = 0, false
 local kept = redis.call('GET', KEYS[1])
@@ -136,13 +136,13 @@ function toScript(text: string): Script {
 }
 
 /** The parts of a command before and after the key, which are the same for all hits of a limit in one window. */
-interface KeptText {
+interface ScriptText {
   readonly head: string;
   readonly tail: string;
   readonly argumentCount: number;
 }
 
-const keptTexts = new WeakMap<LimiterWindow, KeptText>();
+const scriptTexts = new WeakMap<LimiterWindow, ScriptText>();
 /** The text for single hits, the usual case. */
 const oneHit = toBulkText('1') + toBulkText('1');
 
@@ -173,19 +173,19 @@ export function toLimiterText(
   jitter: number,
   runs: readonly number[],
 ): CommandText {
-  let kept = keptTexts.get(limiter);
-  if (kept === undefined) {
-    kept = toKeptText(limiter);
-    keptTexts.set(limiter, kept);
+  let text = scriptTexts.get(limiter);
+  if (text === undefined) {
+    text = toScriptText(limiter);
+    scriptTexts.set(limiter, text);
   }
-  const { head, tail, argumentCount } = kept;
+  const { head, tail, argumentCount } = text;
   const isOneHit = runs.length === 2 && runs[0] === 1 && runs[1] === 1;
   const count = `*${argumentCount + runs.length}\r\n`;
   const hits = isOneHit ? oneHit : runs.map((number) => toBulkText(`${number}`)).join('');
   return count + head + toBulkText(key) + tail + toBulkText(`${jitter}`) + hits;
 }
 
-function toKeptText(limiter: LimiterWindow): KeptText {
+function toScriptText(limiter: LimiterWindow): ScriptText {
   const { sha } = limiterScripts[limiter.algorithm];
   const numbers = toArguments(limiter);
   return {

@@ -89,7 +89,7 @@ export abstract class Operation {
    * Sets `after` of each hit, or the failure of each request. Returns the operations to send in its place, if the
    * server has not executed it.
    */
-  abstract take(
+  abstract receive(
     reply: RawReply | undefined,
     expireReply: RawReply | undefined,
   ): readonly Operation[];
@@ -146,7 +146,7 @@ export class Read extends Operation {
     return toCommandText('GET', this.key);
   }
 
-  take(reply: RawReply | undefined): readonly Operation[] {
+  receive(reply: RawReply | undefined): readonly Operation[] {
     const counter = this.toCounter(reply);
     this.counter = counter instanceof Error ? this.toFailure(counter) : counter;
     return none;
@@ -183,7 +183,7 @@ export class Increment extends Operation {
     return toCommandText('EXPIRE', this.key, this.#windowSeconds + this.drawJitter());
   }
 
-  take(reply: RawReply | undefined, expireReply: RawReply | undefined): readonly Operation[] {
+  receive(reply: RawReply | undefined, expireReply: RawReply | undefined): readonly Operation[] {
     const counter = expireReply instanceof Error ? expireReply : this.toCounter(reply);
     this.#noteLifetime(counter, expireReply);
     if (typeof counter === 'number') this.#setResults(counter);
@@ -258,7 +258,7 @@ export class Refund extends Operation {
     return toCommandText('EVAL', refundScript, 1, this.key, String(hit?.exactHits ?? hit?.hits));
   }
 
-  take(reply: RawReply | undefined): readonly Operation[] {
+  receive(reply: RawReply | undefined): readonly Operation[] {
     const counter = this.toCounter(reply);
     if (typeof counter !== 'number') this.fail(counter);
     else for (const { hit, open } of this.counted) if (!open.isSettled) hit.after = counter;
@@ -302,7 +302,7 @@ export class LimiterCall extends Operation {
     return toCommandText('EVAL', text, 1, this.key, ...numbers);
   }
 
-  take(reply: RawReply | undefined): readonly Operation[] {
+  receive(reply: RawReply | undefined): readonly Operation[] {
     if (reply instanceof Error && reply.message.startsWith('NOSCRIPT') && !this.#sendsScript) {
       this.#sendsScript = true;
       return [this];

@@ -16,8 +16,8 @@ export type PipelineWindow = (sinceMs: number, leave: () => void) => void;
  */
 export function createPipelineWindow(windowMs: number, clock: Clock): PipelineWindow {
   if (windowMs >= shortestTimerMs) {
-    const wholeMs = Math.floor(windowMs);
-    return (_, leave) => void clock.after(wholeMs, leave);
+    const fullMs = Math.floor(windowMs);
+    return (_, leave) => void clock.after(fullMs, leave);
   }
   sharpenPauses();
   return (sinceMs, leave) => afterPause(windowMs - (clock.monotonicMs() - sinceMs), leave);

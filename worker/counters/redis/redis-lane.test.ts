@@ -81,7 +81,7 @@ function setUp({ maxAgeMs, opening, endedAtOnce = 0 }: Given = {}) {
 
 test('a connection is replaced at once when a replica refuses it after a while', async (t) => {
   const { lane, clock, count, attempts } = setUp();
-  lane.keepOpen();
+  lane.stayOpen();
   await tick();
   clock.advance(5_000);
   t.false(await count());
@@ -91,7 +91,7 @@ test('a connection is replaced at once when a replica refuses it after a while',
 
 test('connections that repeatedly lead to a replica are opened with pauses', async (t) => {
   const { lane, clock, count, attempts, promote } = setUp();
-  lane.keepOpen();
+  lane.stayOpen();
   await tick();
   for (let round = 1; round <= 10; round++) {
     t.false(await count());
@@ -114,11 +114,11 @@ test('connections that repeatedly lead to a replica are opened with pauses', asy
 
 test('a lane that is closed in such a pause opens nothing more', async (t) => {
   const { lane, clock, count, attempts } = setUp();
-  lane.keepOpen();
+  lane.stayOpen();
   await tick();
   await count();
   lane.close();
-  lane.keepOpen();
+  lane.stayOpen();
   clock.advance(10_000);
   t.is(attempts(), 1);
   t.is(clock.pending, 0);
@@ -127,7 +127,7 @@ test('a lane that is closed in such a pause opens nothing more', async (t) => {
 test('a connection that opens after its attempt was abandoned is ended', async (t) => {
   const opening = Promise.withResolvers<void>();
   const { lane, destroyed } = setUp({ opening: opening.promise });
-  lane.keepOpen();
+  lane.stayOpen();
   lane.halt('the server is away');
   opening.resolve();
   await tick();
@@ -137,7 +137,7 @@ test('a connection that opens after its attempt was abandoned is ended', async (
 
 test('a connection that has ended when it opens is followed by the next attempt', async (t) => {
   const { lane, attempts } = setUp({ endedAtOnce: 1 });
-  lane.keepOpen();
+  lane.stayOpen();
   await tick();
   t.deepEqual([attempts(), lane.isOpen], [2, true]);
 });
@@ -145,7 +145,7 @@ test('a connection that has ended when it opens is followed by the next attempt'
 test('a connection is only replaced after its pending commands are answered', async (t) => {
   const { lane, clock, count, attempts, destroyed, promote } = setUp({ maxAgeMs: 60_000 });
   promote();
-  lane.keepOpen();
+  lane.stayOpen();
   await tick();
   t.true(await count());
   clock.advance(53_000);

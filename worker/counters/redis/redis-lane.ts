@@ -74,7 +74,7 @@ export class RedisLane {
   #isOld = false;
   #cancelAging: (() => void) | undefined;
   #opening: Promise<void> | undefined;
-  #isKept = false;
+  #staysOpen = false;
   #openedMs = 0;
   /** Consecutive failed attempts, and connections that again led to a read-only replica. */
   #failures = 0;
@@ -159,15 +159,15 @@ export class RedisLane {
   }
 
   /** Connects, unless it is connected, and stays connected until `halt` or `close`. */
-  keepOpen(): void {
-    if (this.#isKept) return;
-    this.#isKept = true;
+  stayOpen(): void {
+    if (this.#staysOpen) return;
+    this.#staysOpen = true;
     if (this.#connection === undefined) this.#openAgain();
   }
 
   #openAgain(): void {
     if (this.#closed) return;
-    this.#isKept = true;
+    this.#staysOpen = true;
     const { signal } = this.#attempts;
     this.tryToOpen(signal).catch((error: unknown) => {
       if (signal.aborted) return;
@@ -177,7 +177,7 @@ export class RedisLane {
   }
 
   #openLater(): void {
-    this.#isKept = true;
+    this.#staysOpen = true;
     const delayMs = backoffDelayMs(retries, this.#failures);
     this.#failures++;
     // With jitter, so that workers do not all reconnect at the same time.
@@ -219,9 +219,9 @@ export class RedisLane {
     return true;
   }
 
-  /** Ends the connection and all attempts until `keepOpen`. */
+  /** Ends the connection and all attempts until `stayOpen`. */
   halt(reason: string): void {
-    this.#isKept = false;
+    this.#staysOpen = false;
     this.#attempts.abort();
     this.#attempts = new AbortController();
     this.#opening = undefined;
@@ -264,11 +264,11 @@ export class RedisLane {
       this.#isAnswered = true;
       owner.answered();
     };
-    this.#send(commands, (replies) => this.#take(batch, replies, owner), onAnswer);
+    this.#send(commands, (replies) => this.#receive(batch, replies, owner), onAnswer);
   }
 
-  #take(batch: Batch, replies: readonly RawReply[], owner: BatchOwner): void {
-    const { commands, expires } = batch.take(replies);
+  #receive(batch: Batch, replies: readonly RawReply[], owner: BatchOwner): void {
+    const { commands, expires } = batch.receive(replies);
     if (expires.length > 0) {
       const texts = expires.map((increment) => increment.toExpireCommand());
       this.#send(texts, (answers) => {

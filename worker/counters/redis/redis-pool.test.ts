@@ -108,7 +108,7 @@ test('a server that falls silent is tried at once, and with a pause after a fail
   };
   const { pool, totals, counts, healths, breaker } = createPool(open, clock);
   clock.advance(1_000);
-  pool.keepOpen();
+  pool.stayOpen();
   await tick();
   t.deepEqual([attempts, totals.since.getTime()], [1, 1_000]);
   t.deepEqual(counts(), [1, 1, undefined]);
@@ -144,7 +144,7 @@ test('an unreachable server is logged at once, and then every 30 seconds', async
     }
     return log.lines.filter((line) => line.includes('ECONNREFUSED')).length;
   };
-  pool.keepOpen();
+  pool.stayOpen();
   await tick();
   t.deepEqual([await linesAfter(0), await linesAfter(28), await linesAfter(30)], [1, 1, 2]);
   t.regex(

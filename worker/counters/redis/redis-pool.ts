@@ -54,7 +54,7 @@ export interface RedisPoolDeps {
   readonly redirect?: Redirect;
   readonly outages: Outages;
   /** Called when a connection ended, or an attempt to open one failed. */
-  readonly onTrouble?: () => void;
+  readonly onFailure?: () => void;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -62,12 +62,12 @@ export interface RedisPoolDeps {
 export interface RedisPool {
   /** Counts over the connections. */
   readonly batching: Pick<Batching, 'count'>;
-  /** Makes one attempt to open the first connection; `trouble` has its failure. */
+  /** Makes one attempt to open the first connection; `lastProblem` has its failure. */
   tryToOpen(signal: AbortSignal): Promise<void>;
   /** Opens all connections and maintains them, retrying while the server is unreachable. */
-  keepOpen(): void;
+  stayOpen(): void;
   /**
-   * As `keepOpen`; resolves when a connection is open, or the server counts as unreachable, after `patienceMs` at the
+   * As `stayOpen`; resolves when a connection is open, or the server counts as unreachable, after `patienceMs` at the
    * latest.
    */
   start(): Promise<void>;
@@ -79,7 +79,7 @@ export interface RedisPool {
   /** Number of open connections. */
   readonly active: number;
   /** The last failure, for the debug page. */
-  readonly trouble: string | undefined;
+  readonly lastProblem: string | undefined;
   /** Refuses new requests; resolves when no request or command is pending, after `graceMs` at the latest. */
   drain(graceMs: number): Promise<void>;
   /** Removes the breaker of a server that is no longer used. */
@@ -107,7 +107,7 @@ class Pool implements RedisPool {
   /** Human-readable. */
   #lastFailure: string | undefined;
   /** Whether all lanes are maintained; not yet during the start. */
-  #isKept = false;
+  #staysOpen = false;
   #closed = false;
   /** The current attempt to open the overflow lane. */
   #overflowAttempt: Promise<void> | undefined;
@@ -148,7 +148,7 @@ class Pool implements RedisPool {
     this.batching = this.#createBatching();
   }
 
-  get trouble(): string | undefined {
+  get lastProblem(): string | undefined {
     return this.#scripts.describe() ?? this.#lastFailure;
   }
 
@@ -161,10 +161,10 @@ class Pool implements RedisPool {
     }
   }
 
-  keepOpen(): void {
-    this.#isKept = true;
-    if (this.#breaker.state === 'closed') for (const lane of this.#lanes) lane.keepOpen();
-    else this.#lanes[0]?.keepOpen();
+  stayOpen(): void {
+    this.#staysOpen = true;
+    if (this.#breaker.state === 'closed') for (const lane of this.#lanes) lane.stayOpen();
+    else this.#lanes[0]?.stayOpen();
   }
 
   start(): Promise<void> {
@@ -177,7 +177,7 @@ class Pool implements RedisPool {
         cancel();
         resolve();
       };
-      this.keepOpen();
+      this.stayOpen();
     });
   }
 
@@ -275,7 +275,7 @@ class Pool implements RedisPool {
     this.#notifyStarted();
     this.#breaker.halfOpen();
     // During the start there is no request to try the server with.
-    if (!this.#isKept) this.#breaker.close();
+    if (!this.#staysOpen) this.#breaker.close();
     this.batching.lanesChanged();
   }
 
@@ -288,13 +288,13 @@ class Pool implements RedisPool {
     this.#deps.totals.ended(byUs);
     if (this.#closed) return;
     if (this.active === 0 && this.#breaker.state === 'half-open') this.#breaker.open(reason);
-    this.#deps.onTrouble?.();
+    this.#deps.onFailure?.();
   }
 
   #attemptFailed(reason: string): void {
     this.#noteFailure(reason);
     if (this.active === 0) this.#breaker.open(this.#withRemedy(reason));
-    this.#deps.onTrouble?.();
+    this.#deps.onFailure?.();
   }
 
   #withRemedy(reason: string): string {
@@ -315,7 +315,7 @@ class Pool implements RedisPool {
   #breakerChanged(state: BreakerState, before: BreakerState): void {
     if (this.#closed) return;
     if (state === 'open') this.#goAway(before === 'half-open' ? trialPauseMs : 0);
-    else if (state === 'closed' && this.#isKept) this.keepOpen();
+    else if (state === 'closed' && this.#staysOpen) this.stayOpen();
     this.batching.lanesChanged();
   }
 
@@ -326,8 +326,8 @@ class Pool implements RedisPool {
     this.#closeOverflow();
     this.#endQueuedSends(refusal);
     this.#notifyStarted();
-    if (!this.#isKept) return;
-    const tryAgain = () => this.#lanes[0]?.keepOpen();
+    if (!this.#staysOpen) return;
+    const tryAgain = () => this.#lanes[0]?.stayOpen();
     if (pauseMs === 0) tryAgain();
     else this.#cancelTrialPause = this.#deps.clock.after(pauseMs, tryAgain);
   }

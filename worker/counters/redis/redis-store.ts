@@ -61,7 +61,7 @@ export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDep
         },
         AbortSignal.any([signal, closing.signal]),
       );
-      pool.keepOpen();
+      pool.stayOpen();
     } else {
       await pool.start();
       // Nothing else logs that no connection was ever made.
@@ -78,7 +78,7 @@ export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDep
         : `not connected to ${address} since ${since.toISOString()}`;
     return {
       healthy: active > 0,
-      detail: [what, clockComparison?.describe(), pool.trouble].filter(Boolean).join('; '),
+      detail: [what, clockComparison?.describe(), pool.lastProblem].filter(Boolean).join('; '),
     };
   }
 
