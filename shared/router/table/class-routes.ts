@@ -122,55 +122,76 @@ function addNested(
 function addMethods(node: ClassNode, controller: ControllerClass, building: Building): void {
   const { report } = building;
   const handlers = methodsOf(controller);
-  const statics = ownEntries(controller);
-  reportMisspelt(node.name, { methods: handlers.keys(), statics }, report);
-  if (handlers.size + node.children.size === 0) {
-    report.warning(
-      `${node.name} has no method, so that no path reaches it: a function in a field is none; the name of a base class ends in Controller`,
-    );
-  }
-  for (const [name, value] of statics) {
-    if (!isOp(value)) {
-      const isMeant = parseHandlerName(name) !== undefined && !handlers.has(name);
-      if (isMeant) report.mistake(notByOp(`${node.name}.${name}`, name));
+  reportMembers(node, controller, handlers, report);
+  const withSuffixes = new Set([node]);
+  for (const [key, handler] of handlers) {
+    const { verb, suffix } = parseHandlerName(key) ?? {};
+    if (verb === undefined) continue;
+    const name = `${node.name}.${key}`;
+    const declared: unknown = Reflect.get(controller, key);
+    if (declared !== undefined && !isOp(declared)) {
+      report.mistake(notByOp(name, key));
       continue;
     }
-    if (value.method !== undefined && Object.hasOwn(controller.prototype, name)) {
-      report.mistake(`${node.name}.${name} is there twice: in op() and beside it`);
-    }
-    if (handlers.has(name)) continue;
-    report.mistake(`${node.name}.${name} is declared by op() and does not exist`);
-  }
-  for (const name of ['MESSAGE', 'DISCONNECT']) {
-    if (!handlers.has(name) || handlers.has('CONNECT')) continue;
-    report.mistake(`${node.name}.${name} is never called: a WebSocket has CONNECT`);
-  }
-  const own = new Set([node]);
-  for (const [method, handler] of handlers) {
-    const { verb, suffix } = parseHandlerName(method) ?? {};
-    if (verb === undefined) continue;
-    const route = buildRoute(node, controller, { method, verb, handler }, building);
+    const accepted = declared ?? (verb === 'POST' ? anyFields : undefined);
+    const method = { key, name, verb, handler, controller, owner: node, declared, accepted };
+    const route = buildRoute(method, building);
     if (route === undefined) continue;
     if (suffix === undefined) {
       addRoute(node, route);
       continue;
     }
     const part = toPathName(suffix);
-    const name = `${node.name} (${suffix})`;
-    const child = node.children.get(part) ?? createClassNode({ ...node, name });
-    if (child.name !== name) {
-      report.mistake(`${node.name}.${method} and ${child.name} have one path`);
+    const childName = `${node.name} (${suffix})`;
+    const child = node.children.get(part) ?? createClassNode({ ...node, name: childName });
+    if (child.name !== childName) {
+      report.mistake(`${name} and ${child.name} have one path`);
       continue;
     }
     node.children.set(part, child);
-    own.add(child);
+    withSuffixes.add(child);
     addRoute(child, route);
   }
-  for (const { verbs } of own) {
-    for (const { isConditional, name } of verbs.values()) {
-      if (!isConditional || verbs.get('GET')?.op?.spec.etag === true) continue;
-      report.mistake(`${name} has etag, whose tag is that of GET: declare it for GET too`);
+  for (const { verbs } of withSuffixes) reportConditions(verbs, report);
+}
+
+/** Reports members of a class that no request would reach, or that are wrong beside each other. */
+function reportMembers(
+  { name: className, children }: ClassNode,
+  controller: ControllerClass,
+  handlers: ReadonlyMap<string, Handler>,
+  report: Report,
+): void {
+  const statics = ownEntries(controller);
+  reportMisspelt(className, { methods: handlers.keys(), statics }, report);
+  if (handlers.size + children.size === 0) {
+    report.warning(
+      `${className} has no method, so that no path reaches it: a function in a field is none; the name of a base class ends in Controller`,
+    );
+  }
+  for (const [key, value] of statics) {
+    const name = `${className}.${key}`;
+    const isHandled = handlers.has(key);
+    if (!isOp(value)) {
+      if (parseHandlerName(key) !== undefined && !isHandled) report.mistake(notByOp(name, key));
+      continue;
     }
+    if (value.method !== undefined && Object.hasOwn(controller.prototype, key)) {
+      report.mistake(`${name} is there twice: in op() and beside it`);
+    }
+    if (!isHandled) report.mistake(`${name} is declared by op() and does not exist`);
+  }
+  for (const key of ['MESSAGE', 'DISCONNECT']) {
+    if (!handlers.has(key) || handlers.has('CONNECT')) continue;
+    report.mistake(`${className}.${key} is never called: a WebSocket has CONNECT`);
+  }
+}
+
+/** Conditions of a request are compared with the tag of GET on the same path. */
+function reportConditions(verbs: ReadonlyMap<string, Route>, report: Report): void {
+  for (const { isConditional, name } of verbs.values()) {
+    if (!isConditional || verbs.get('GET')?.op?.spec.etag === true) continue;
+    report.mistake(`${name} has etag, whose tag is that of GET: declare it for GET too`);
   }
 }
 
@@ -182,101 +203,132 @@ function addRoute({ verbs, answers }: ClassNode, route: Route): void {
   }
 }
 
+/** A method of a class, with what its class declares for it. */
 interface Method {
-  /** A name such as `POST_reset`. */
-  readonly method: string;
+  /** The name in the source, such as `POST_reset`. */
+  readonly key: string;
+  /** `<module>:<Class>.<method>`, human-readable. */
+  readonly name: string;
   readonly verb: Verb;
   readonly handler: Handler;
+  readonly controller: ControllerClass;
+  readonly owner: ClassNode;
+  readonly declared: Op | undefined;
+  /** What defines the arguments: `declared`, or any fields for a POST without a declaration. */
+  readonly accepted: Op | undefined;
 }
 
-function buildRoute(
-  owner: ClassNode,
-  controller: ControllerClass,
-  { method, verb, handler }: Method,
-  building: Building,
-): Route | undefined {
-  const { module, folders, within, options, report } = building;
-  const name = `${owner.name}.${method}`;
-  const declared: unknown = Reflect.get(controller, method);
-  if (declared !== undefined && !isOp(declared)) {
-    report.mistake(notByOp(name, method));
-    return undefined;
+function buildRoute(method: Method, building: Building): Route | undefined {
+  const { name } = method;
+  const { report } = building;
+  for (const { find, finding } of methodChecks) {
+    const problem = find(method, building);
+    if (problem === undefined) continue;
+    if (finding === 'warning') report.warning(`${name} ${problem}`);
+    else report.mistake(`${name} ${problem}`);
+    if (finding === 'last mistake') return undefined;
   }
-  const surplus = surplusOf(handler, declared ?? (verb === 'POST' ? anyFields : undefined));
-  if (surplus !== undefined) report.mistake(`${name} ${surplus}`);
-  const captured = module.split('.').filter(isParameter);
-  if (captured.length > requiredPositions(declared)) {
-    report.mistake(`${name} must declare a required position for ${captured.join(' and ')}`);
-    return undefined;
-  }
-  if (verb === 'PATCH') warnOfDefaults(name, declared, report);
-  const spec = declared?.spec;
-  const mediaType = spec?.produces;
-  const unparsed = spec?.stream ? 'stream' : spec?.raw ? 'raw' : undefined;
-  const xml = controller.xml === true;
-  // The limits of the method override those of the inner folder, and so on up to the application's.
-  const levels = [...folders.map((folder) => folder.limits), spec?.limits];
-  const limits: Limits = Object.assign({ ...options.limits }, ...levels);
   try {
-    const common = [...toGuards(options.guard), ...folders.flatMap((folder) => folder.guard ?? [])];
-    const { guards, isForgotten } = findGuards({ controller, method, within, common });
-    const asked = verb === 'CONNECT' ? [ownSockets(owner.cors), ...guards] : guards;
-    const isTagged = spec?.etag === true && (verb === 'GET' || verb === 'HEAD');
-    const isConditional = spec?.etag === true && !isTagged;
-    const negotiated = xml && mediaType === undefined;
-    const binder = compileBinder(declared ?? (verb === 'POST' ? anyFields : undefined), {
-      ...options,
-      limits,
-      unknownQuery: unknownQueryOf(verb, folders),
-    });
-    return {
-      verb,
-      name,
-      owner,
-      module,
-      op: declared,
-      arounds: [
-        ...owner.arounds,
-        ...(negotiated ? [varyAccept] : []),
-        ...(isTagged ? [tagged] : []),
-      ],
-      binder,
-      guards: asked,
-      isForgotten,
-      folders,
-      limits,
-      unparsed,
-      xml,
-      mediaType,
-      controller,
-      handler: isTagged ? withRevalidation(handler) : handler,
-      isConditional,
-      filters: spec?.filter ? toFilters(spec.returns ?? {}, options.compiler) : undefined,
-      negotiated,
-      ...(verb === 'CONNECT' && { socket: toSocketClass(controller, options) }),
-    };
+    return toRoute(method, building);
   } catch (error) {
     report.mistake(`${name}: ${error instanceof Error ? error.message : error}`);
     return undefined;
   }
 }
 
-function notByOp(name: string, method: string): string {
-  return `${name}: the static ${method} is not made by op()`;
+/** Throws an Error that names what is invalid in the declaration. */
+function toRoute(method: Method, building: Building): Route {
+  const { key, verb, handler, controller, owner, name, declared, accepted } = method;
+  const { module, folders, within, options } = building;
+  const spec: OpSpec = declared?.spec ?? {};
+  // The limits of the method override those of the inner folder, and so on up to the application's.
+  const levels = [...folders.map((folder) => folder.limits), spec.limits];
+  const limits: Limits = Object.assign({ ...options.limits }, ...levels);
+  const common = [...toGuards(options.guard), ...folders.flatMap((folder) => folder.guard ?? [])];
+  const { guards, isForgotten } = findGuards({ controller, method: key, within, common });
+  const isSocket = verb === 'CONNECT';
+  const isTagged = spec.etag === true && (verb === 'GET' || verb === 'HEAD');
+  const xml = controller.xml === true;
+  const negotiated = xml && spec.produces === undefined;
+  const added = [...(negotiated ? [varyAccept] : []), ...(isTagged ? [tagged] : [])];
+  return {
+    verb,
+    name,
+    owner,
+    module,
+    op: declared,
+    arounds: [...owner.arounds, ...added],
+    binder: compileBinder(accepted, {
+      compiler: options.compiler,
+      limits,
+      unknownQuery: unknownQueryOf(verb, folders),
+    }),
+    guards: isSocket ? [ownSockets(owner.cors), ...guards] : guards,
+    isForgotten,
+    folders,
+    limits,
+    unparsed: spec.stream ? 'stream' : spec.raw ? 'raw' : undefined,
+    xml,
+    mediaType: spec.produces,
+    controller,
+    handler: isTagged ? withRevalidation(handler) : handler,
+    isConditional: spec.etag === true && !isTagged,
+    filters: spec.filter ? toFilters(spec.returns ?? {}, options.compiler) : undefined,
+    negotiated,
+    ...(isSocket && { socket: toSocketClass(controller, options) }),
+  };
 }
 
+/** One check of a method, before its route is built. */
+interface MethodCheck {
+  /** The problem, as a text that follows the name of the method. */
+  find(method: Method, building: Building): string | undefined;
+  /** After the `last mistake` the method is not examined further; after a `mistake` a start reports all others too. */
+  readonly finding: 'warning' | 'mistake' | 'last mistake';
+}
+
+const methodChecks: readonly MethodCheck[] = [
+  { find: findSurplus, finding: 'mistake' },
+  { find: findMissingPosition, finding: 'last mistake' },
+  { find: findDefaultsOfPatch, finding: 'warning' },
+];
+
 /** What a method takes beyond its declaration would always be undefined. */
-function surplusOf({ length }: Handler, declared: Op | undefined): string | undefined {
-  if (declared === undefined) {
+function findSurplus({ handler: { length }, accepted }: Method): string | undefined {
+  if (accepted === undefined) {
     return length === 0
       ? undefined
       : 'takes arguments, which a static op(...) of its name declares';
   }
-  const { path, spec, whole } = declared;
+  const { path, spec, whole } = accepted;
   const isBehind = spec.raw || spec.stream || whole?.isBehind;
   const most = spec.rest === undefined ? 1 + (isBehind ? 1 : 0) + path.length : length;
   if (length <= most) return undefined;
   return `takes ${length} arguments, of which op() declares ${most}: its fields are one, and each position`;
+}
+
+/** Each folder `[id]` of the module's path is passed as a position that no request can omit. */
+function findMissingPosition({ declared }: Method, { module }: Building): string | undefined {
+  const captured = module.split('.').filter(isParameter);
+  const path = declared?.path ?? [];
+  const firstOther = path.findIndex((part) => part.optional || part.byKeyword);
+  const required = firstOther < 0 ? path.length : firstOther;
+  if (captured.length <= required) return undefined;
+  return `must declare a required position for ${captured.join(' and ')}`;
+}
+
+/** `Type.Partial` retains defaults: a PATCH without a field would reset the field. */
+function findDefaultsOfPatch({ verb, declared }: Method): string | undefined {
+  if (verb !== 'PATCH') return undefined;
+  const names = (['query', 'body'] as const)
+    .flatMap((where) => Object.entries((declared?.fields[where]?.['properties'] ?? {}) as Plain))
+    .flatMap(([key, schema]) => ('default' in (schema as Plain) ? [key] : []));
+  if (names.length === 0) return undefined;
+  return `has defaults, which reset what a request leaves out: ${names.join(', ')}; declare its fields without`;
+}
+
+function notByOp(name: string, method: string): string {
+  return `${name}: the static ${method} is not made by op()`;
 }
 
 function toFilters(returns: NonNullable<OpSpec['returns']>, compiler: SchemaCompiler) {
@@ -293,24 +345,6 @@ function unknownQueryOf(verb: Verb, folders: readonly Folder[]): BinderOptions['
   const said = folders.findLast((folder) => folder.unknownQuery)?.unknownQuery;
   if (said === 'ignore') return 'ignore';
   return verb === 'GET' || verb === 'HEAD' ? 'unread' : 'refuse';
-}
-
-/** The number of positions before the first one that can be omitted or passed by keyword. */
-function requiredPositions(declared: Op | undefined): number {
-  const path = declared?.path ?? [];
-  const at = path.findIndex((part) => part.optional || part.byKeyword);
-  return at < 0 ? path.length : at;
-}
-
-/** `Type.Partial` retains defaults: a PATCH without a field would reset the field. */
-function warnOfDefaults(name: string, declared: Op | undefined, report: Report): void {
-  const names = (['query', 'body'] as const)
-    .flatMap((where) => Object.entries((declared?.fields[where]?.['properties'] ?? {}) as Plain))
-    .flatMap(([key, schema]) => ('default' in (schema as Plain) ? [key] : []));
-  if (names.length === 0) return;
-  report.warning(
-    `${name} has defaults, which reset what a request leaves out: ${names.join(', ')}; declare its fields without`,
-  );
 }
 
 /** Messages are declared like the fields of a POST. */
