@@ -17,7 +17,10 @@ interface Row {
   readonly sections: readonly Section[];
   /** A text for the guide and for editors. */
   readonly meaning: string;
-  /** Sent to Ratelane workers only. */
+  /**
+   * Sent to Ratelane workers only: wire/resource-fields.ts packs it. A row without this is not sent by itself either:
+   * wire/resource.ts writes the fields of the public message, and other keys stay with the author.
+   */
   readonly isExtension?: boolean;
 }
 

@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import test from 'ava';
 import { cpuMs } from '../../../test/support/cpu-time.ts';
+import { everyKey } from '../../../test/support/every-key.ts';
 import { allKeys, readExpectedText } from '../../../test/support/expected-text.ts';
 import { plainShape } from '../limit-shape.ts';
 import { isError } from '../problem/problem.ts';
 import { formatProblems } from '../problem/problem-text.ts';
-import { ruleKeys } from '../rule-keys.ts';
 import { buildRuleSet } from '../rule-set.ts';
 import { parseRuleDocument } from './document.ts';
 
@@ -167,37 +167,11 @@ test('comparisons of unknown aliases with anchors are bounded', (t) => {
   t.is(guesses.length, 20, 'of 2,000 comparisons each alias takes 100');
 });
 
-const flags = ruleKeys.filter(({ type }) => type === 'flag');
-const everyKey = `domain: shop
-descriptors:
-  - key: customer
-    value: a*
-    ${flags.map(({ name }) => `${name}: true`).join('\n    ')}
-    until: 2026-11-24T18:00:00Z
-    metadata: {tier: gold}
-    rate_limit:
-      unit: minute
-      unit_multiplier: 5
-      requests_per_unit: 100
-      algorithm: token_bucket
-      burst: 150
-      count_over_limit: true
-      lease: {share: 5%, for: 1s}
-      name: all
-      replaces: [{name: plan}]
-    descriptors:
-      - key: path
-        rate_limits:
-          - {unit: second, requests_per_unit: 5}
-          - {unit: minute, requests_per_unit: 60}
-  - key: plan
-    rate_limit: {unlimited: true}
-`;
-
 test('a misspelt key is one problem, whichever key it is', (t) => {
   t.deepEqual(problemsOf(everyKey), []);
   const keys = [...everyKey.matchAll(/\b([a-z_]+):/g)].filter(([, name]) => name !== 'tier');
-  t.deepEqual([...new Set(keys.map(([, name]) => name))].sort(), [...allKeys].sort());
+  const written = new Set(keys.map(([, name]) => name));
+  t.deepEqual([...written].sort(), [...allKeys].sort(), 'add the key to test/support/every-key.ts');
   for (const { 1: name = '', index } of keys) {
     const typo = `${name.slice(0, -1)}x${name.slice(-1)}`;
     const yaml = everyKey.slice(0, index) + typo + everyKey.slice(index + name.length);

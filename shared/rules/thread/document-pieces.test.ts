@@ -1,4 +1,5 @@
 import test from 'ava';
+import { everyKey } from '../../../test/support/every-key.ts';
 import { runAtOnce } from '../../in-slices.ts';
 import { parseRuleDocument } from '../document/document.ts';
 import type { RuleDescriptor, RuleDocument } from '../rule-document.ts';
@@ -31,28 +32,8 @@ function nestedRules(top: number, below: number): string {
   return ['domain: d', 'descriptors:', ...rules, ''].join('\n');
 }
 
-const everyField = `domain: d
-descriptors:
-  - key: a
-    value: v*
-    share_threshold: true
-    rate_limit: {unit: hour, requests_per_unit: 5, name: one, replaces: [{name: two}]}
-    metadata: {list: [1, {deep: yes}], text: x}
-  - key: b
-    descriptors:
-      - key: c
-        rate_limit: {unlimited: true, name: two}
-        descriptors: [{key: d, rate_limit: {unit: day, requests_per_unit: 1}}]
-      - key: e
-        rate_limit: {unit: day, requests_per_unit: 1}
-  - key: f
-    rate_limits:
-      - {unit: day, requests_per_unit: 1, name: three}
-      - {unit: second, requests_per_unit: 1, algorithm: token_bucket, burst: 3}
-`;
-
 for (const [what, yaml] of [
-  ['every field', everyField],
+  ['every key', everyKey],
   ['no descriptors', 'domain: d\ndescriptors: []\n'],
   ['one level above another', nestedRules(30, 40)],
   ['one rule above thousands', nestedRules(1, 3_000)],
@@ -64,13 +45,13 @@ for (const [what, yaml] of [
 }
 
 test('a joined document cannot be changed', (t) => {
-  const { document, pieces } = piecesOf(everyField);
+  const { document, pieces } = piecesOf(everyKey);
   const joined = join(pieces);
   const frozen = (all: readonly RuleDescriptor[]): boolean =>
     Object.isFrozen(all) && all.every((each) => Object.isFrozen(each) && frozen(each.descriptors));
   t.true(frozen(document.descriptors));
   t.true(Object.isFrozen(joined) && frozen(joined.descriptors));
-  t.true(Object.isFrozen(joined.descriptors[0]?.metadata?.['list']));
+  t.true(Object.isFrozen(joined.descriptors[0]?.metadata?.['tier']));
 });
 
 test('no piece holds more than a hundred rules, wherever in the tree they are', (t) => {

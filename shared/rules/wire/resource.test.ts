@@ -1,5 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
+import { parse } from 'yaml';
+import { everyKey } from '../../../test/support/every-key.ts';
 import { testLines } from '../../../test/support/reviewed-lines.ts';
 import { loadProtos } from '../../wire/protos.ts';
 import type { ConfigDescriptorMessage } from '../../wire/rate-limit-config-message.ts';
@@ -289,6 +291,8 @@ test('a rule written as YAML is complete', (t) => {
   const [descriptor] = document?.descriptors ?? [];
   const rule = descriptor && toRuleObject(descriptor);
   t.deepEqual(rule, written, formatProblems(problems));
+  const all = parseRuleDocument(everyKey, 'd.yaml').document?.descriptors.map(toRuleObject);
+  t.deepEqual(all, parse(everyKey).descriptors, 'rule-object.ts writes each key');
   const on = ['yes', '9', 'plan_0-9/a.b'];
   t.is(
     toFlowText({ ...written, on, rate_limit: null, descriptors: [] }),
