@@ -1,5 +1,6 @@
 // Tests what the pages of the console show, in a real browser: useful, empty and broken, light and dark, wide and
 // narrow. The pictures are in test-output/console for inspection.
+import { readFileSync } from 'node:fs';
 import test from 'ava';
 import { loadFleetLink } from '../../shared/wire/fleet.ts';
 import type { FromWorkerMessage } from '../../shared/wire/fleet-messages.ts';
@@ -18,8 +19,6 @@ import {
 
 const browserTest = testWithBrowser(test.serial);
 test.after.always(closeBrowser);
-
-const pages = ['fleet', 'rules', 'limited', 'unmatched', 'revisions', 'try'];
 
 browserTest('each page shows what the fleet does, to all users', async (t) => {
   const served = await startConsole(t, { 'd.yaml': sampleRules });
@@ -184,12 +183,29 @@ browserTest('without rules, workers and traffic each page explains what to do', 
     limited: /No worker reports\. Workers of Ratelane report every five seconds/,
     unmatched: /No worker reports\./,
     revisions: /Revisions/,
+    activity: /This control plane started/,
     try: /Nothing has been tried yet\./,
   };
   const violations: string[] = [];
-  for (const name of pages) {
+  const links = page.getByRole('navigation', { name: 'Pages' }).getByRole('link');
+  const named = (await links.all()).map(async (link) =>
+    (await link.getAttribute('href'))?.slice(2),
+  );
+  t.deepEqual(await Promise.all(named), Object.keys(expected), 'each page is in the list above');
+  const guide = readFileSync(
+    new URL('../../control-plane/docs/operating.md', import.meta.url),
+    'utf8',
+  );
+  const [, rows = ''] = /^\| Page \| Shows \|\n.*\n((?:\|.*\n)*)/m.exec(guide) ?? [];
+  const titles = [...rows.matchAll(/^\| (.*?) \|/gm)].map(([, title]) => title);
+  t.deepEqual(
+    titles,
+    await links.allInnerTexts(),
+    'the guide operating.md has a row for each page',
+  );
+  for (const [name, text] of Object.entries(expected)) {
     await page.goto(consoleUrl(served.plane, name));
-    await shows(page, expected[name] ?? /./);
+    await shows(page, text);
     violations.push(...(await observe(page, `empty-${name}`)));
   }
   t.deepEqual(violations, []);
