@@ -29,5 +29,6 @@ test('each setting is set by a recorded case or named in the title of a test', (
   t.deepEqual(
     settings.filter((own) => !own.some((name) => recorded.has(name) || titled.has(name))),
     [],
+    'write a test in test/feature/settings/ with the name in its title',
   );
 });

@@ -56,7 +56,12 @@ export function testScenarios(test: TestFn, file: URL, run: RunWords): void {
         const answer = toLines(await run(words, { t, folder }), folder);
         answers.set(block, matches(body, answer) ? body : answer);
         if (answers.get(block) === body || isUpdated) t.pass();
-        else t.is(answer.join('\n'), body.join('\n'), `${path}:${line} ${head}`);
+        else
+          t.is(
+            answer.join('\n'),
+            body.join('\n'),
+            `${path}:${line} ${head}: REWRITE=1 writes what has changed`,
+          );
       }
     });
   }
