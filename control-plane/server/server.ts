@@ -32,10 +32,10 @@ import { createFleet } from './fleet/fleet.ts';
 import { TrafficHistory } from './fleet/traffic-history.ts';
 import { createActivity } from './history/activity/activity.ts';
 import { type Audit, createAudit } from './history/activity/audit.ts';
-import { openKeptActivity } from './history/activity/kept-activity.ts';
-import { openKeptHour } from './history/last-hour/kept-hour.ts';
+import { openStoredActivity } from './history/activity/stored-activity.ts';
 import { createMarks } from './history/last-hour/marks.ts';
 import { markRevisions } from './history/last-hour/revision-marks.ts';
+import { openStoredHour } from './history/last-hour/stored-hour.ts';
 import { createControlPlaneMetrics } from './metrics/metrics.ts';
 import { toOverview } from './metrics/overview.ts';
 import { createNotifying } from './notify/notifying.ts';
@@ -149,7 +149,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     list: () => markUnused(ads?.workers.list() ?? [], fleet.counted(), clock.monotonicMs()),
     vanished: () => ads?.workers.vanished() ?? [],
   };
-  const keptActivity = openKeptActivity({
+  const storedActivity = openStoredActivity({
     ...deps,
     stateDirectory,
     store: store.description,
@@ -157,7 +157,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   });
   const history = new TrafficHistory(clock);
   const marks = createMarks(clock);
-  const keptHour = openKeptHour({
+  const storedHour = openStoredHour({
     ...deps,
     stateDirectory,
     store: store.description,
@@ -322,8 +322,8 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       await notifying?.check();
       await owner.start();
       await opened.read();
-      await keptActivity.read();
-      const servedBefore = await keptHour.read();
+      await storedActivity.read();
+      const servedBefore = await storedHour.read();
       await snapshots.start();
       const events = watchFleet({ snapshots, workers, fleet, marks, activity, log, clock });
       open.push({ close: markRevisions(snapshots, marks, servedBefore) }, events);
@@ -335,8 +335,8 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
         );
       }
       rollout.start();
-      keptHour.start();
-      keptActivity.start();
+      storedHour.start();
+      storedActivity.start();
       awaited = 'the xDS port';
       if (signal.aborted) return undefined;
       const xds = await startAds();
@@ -352,8 +352,8 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       notifying?.stop();
       fleet.stop();
       await ads?.stop(stopGraceMs);
-      await keptHour.stop();
-      await keptActivity.stop();
+      await storedHour.stop();
+      await storedActivity.stop();
       await owner.stop();
       await examining.close();
       await opened.close();

@@ -18,7 +18,7 @@ import {
   maxTextLength as maxActivityText,
 } from '../../control-plane/server/history/activity/activity.ts';
 import { maxEndLength } from '../../control-plane/server/history/activity/audit.ts';
-import { keepMs } from '../../control-plane/server/history/kept-file.ts';
+import { writeIntervalMs } from '../../control-plane/server/history/stored-file.ts';
 import * as notifier from '../../control-plane/server/notify/notifier.ts';
 import { maxOutcomes } from '../../control-plane/server/record/outcomes.ts';
 import { answerMs as peerAnswerMs } from '../../control-plane/server/record/peers/peers.ts';
@@ -172,7 +172,7 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `at most the newest ${mib(recordings.mostBytes)} are decided again`,
     `a fetch may take ${spoken(fetchTimeoutMs)}.`,
     `Files above ${mib(defaultBounds.fileBytes)}, which no rules may have`,
-    `It is written every ${keepMs / 1000} seconds while there is news`,
+    `It is written every ${writeIntervalMs / 1000} seconds while there is news`,
     `has the last ${count(maxActivity)} lines of the audit log`,
     `the outcome, cut at ${maxActivityText} characters each`,
     `what became of the last ${maxOutcomes} revisions, which \`history\``,

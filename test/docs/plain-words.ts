@@ -66,7 +66,6 @@ const goodNames: readonly (readonly [files: RegExp, name: RegExp, reason: string
   [/./, /^took(?:Ms)?$/, 'how long it took'],
   [/rollout/, /^held(?:Ms)?$|^isHeldByAll$/, 'the hold of a step, as its setting names it'],
   [/rollout|record|fault|test\/support/, /^whole$/, 'a field of the record'],
-  [/history|server\.ts|documented/, /[kK]ee?pt?(?:Activity|Hour|Ms)$/, 'the names of their files'],
   [/./, /^HeldByKey$|^#?[hH]eld$/, 'what V8 holds by its key'],
   [/./, /^looks$/, 'a field of the API between control planes'],
   [/redis-settings/, /^whole$/, 'a value of a setting'],

@@ -295,7 +295,7 @@ export async function startSimulatedFleet(
       ...{ nodeId: worker.id, newSeries: () => String(++series), mostRules: () => 1_000 },
       toOwned: (name) => name,
     });
-    worker.tally.take(
+    worker.tally.add(
       {
         ...{ version: worker.decides?.version ?? has.version, totals: worker.totals, store, rules },
         ...{ seconds: 1, otherRuleCount: 0, unmatched: [] },

@@ -76,7 +76,7 @@ function startGroup(answers: Readonly<Record<string, typeof honest>>, store: Sto
         asked.push(`${id} ${forget != null ? 'forget' : given?.reset ? 'reset' : 'get'}`);
         if (given == null) return;
         const answer = { id: given.id, problem: '', counters: [], ...answerOf(store, given.reset) };
-        queueMicrotask(() => counters.take(worker, answer));
+        queueMicrotask(() => counters.receive(worker, answer));
       },
     };
     return worker;
@@ -100,7 +100,7 @@ test('two of those that count together are asked, and each that counts alone', a
   const asking = counters.ask(workers, question);
   const asked = workers.filter(({ got }) => got.length > 0);
   for (const worker of asked) {
-    counters.take(worker, { id: idOf(worker), problem: '', counters: [counter] });
+    counters.receive(worker, { id: idOf(worker), problem: '', counters: [counter] });
   }
   const { answers, notAsked } = await asking;
   t.is(notAsked, 0);
@@ -175,8 +175,8 @@ test('hits that come while a counter is reset do not hide it', async (t) => {
 });
 
 test('a reset is not confirmed by a worker that fails, knows other counters, or none', async (t) => {
-  const problemOf = async (...told: readonly Answer[]) => {
-    const answers = [...told];
+  const problemOf = async (...replies: readonly Answer[]) => {
+    const answers = [...replies];
     const reader = () => answers.shift() ?? {};
     const { ask } = startGroup({ a: honest, reader });
     const [answer] = (await ask(true)).answers;
@@ -221,7 +221,7 @@ test('a reset that is answered slowly or not at all takes three seconds at most'
   clock.advance(1_000);
   await eventually('the reset is asked for', () => slow.got.length === 1);
   clock.advance(900);
-  counters.take(slow, { id: idOf(slow), problem: '', counters: [{ ...counter, used: 0 }] });
+  counters.receive(slow, { id: idOf(slow), problem: '', counters: [{ ...counter, used: 0 }] });
   await eventually('the other one is asked again', () => silent.got.length === 3);
   clock.advance(1_000);
   t.is(
@@ -244,9 +244,9 @@ test('a worker that is silent, answers for another, or reports too much blocks n
     toWorker('liar', { countsAlone: true }),
   ];
   const asking = counters.ask([silent, liar], question);
-  counters.take(liar, { id: idOf(silent), problem: '', counters: [counter] });
+  counters.receive(liar, { id: idOf(silent), problem: '', counters: [counter] });
   const absurd = { ...counter, used: Number.NaN, limit: -1, rule: 'x'.repeat(10_000) };
-  counters.take(liar, {
+  counters.receive(liar, {
     id: idOf(liar),
     problem: '',
     counters: [{ ...counter, descriptor: 7 }, ...Array(5_000).fill(absurd)],

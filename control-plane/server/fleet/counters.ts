@@ -66,7 +66,7 @@ export class Counters {
   }
 
   /** An answer that has arrived, from whichever worker. */
-  take(worker: AskedWorker, answer: CountersAnswerMessage): void {
+  receive(worker: AskedWorker, answer: CountersAnswerMessage): void {
     const question = this.#open.get(answer.id);
     // Only the worker that was asked can answer.
     if (question?.worker === worker) question.settle(answer);
@@ -76,7 +76,7 @@ export class Counters {
     worker: AskedWorker,
     { domain, descriptors, reset }: CountersQuestion,
     timeoutMs: number,
-  ): Promise<Told> {
+  ): Promise<Reply> {
     // Numbers in the protocol have 32 bits.
     this.#lastId = (this.#lastId + 1) % 2 ** 32;
     const id = this.#lastId;
@@ -123,11 +123,11 @@ export class Counters {
     if (refusal !== undefined && before.counters.some(({ problem }) => problem === null)) {
       return [{ ...answer, ...before, problem: `nothing is reset: ${refusal.problem}` }];
     }
-    const said = await this.#askOne(worker, question, resetStepMs);
-    if (said.problem !== null) return [{ ...answer, ...said }];
+    const resetReply = await this.#askOne(worker, question, resetStepMs);
+    if (resetReply.problem !== null) return [{ ...answer, ...resetReply }];
     for (const other of others) other.send({ forget: toAsked(question) });
     const after = await this.#askOne(reader, reading, resetStepMs);
-    const doubt = findDoubt({ before, said, after }, question);
+    const doubt = findDoubt({ before, resetReply, after }, question);
     if (doubt !== undefined) {
       const problem = `worker ${nameOf(reader)} ${doubt}`.slice(0, maxTextLength);
       return [{ ...answer, problem, counters: after.counters }];
@@ -139,7 +139,7 @@ export class Counters {
 }
 
 /** The answer of a worker, cut to its bounds. */
-type Told = Pick<AnswerJson, 'problem' | 'counters'>;
+type Reply = Pick<AnswerJson, 'problem' | 'counters'>;
 
 /** Workers with the same counters, and those of them that can be asked. */
 interface Group {
@@ -182,23 +182,26 @@ function toAsked({ domain, descriptors }: Pick<CountersQuestion, 'domain' | 'des
 }
 
 interface ReadReset {
-  readonly before: Told;
+  readonly before: Reply;
   /** The answer of the worker that has reset the counters. */
-  readonly said: Told;
-  readonly after: Told;
+  readonly resetReply: Reply;
+  readonly after: Reply;
 }
 
 /** Why the reading after a reset does not confirm it; undefined if it does: the counter is at 0, was at 0 before, or is
  * lower than before, and then has hits that arrived since. */
 function findDoubt(
-  { before, said, after }: ReadReset,
+  { before, resetReply, after }: ReadReset,
   { descriptors }: CountersQuestion,
 ): string | undefined {
   if (after.problem !== null) return `was asked after the reset: ${after.problem}`;
   const isComplete = descriptors.every((_, index) =>
     after.counters.some(({ descriptor }) => descriptor === index),
   );
-  if (!isComplete || after.counters.map(toLimit).join() !== said.counters.map(toLimit).join()) {
+  if (
+    !isComplete ||
+    after.counters.map(toLimit).join() !== resetReply.counters.map(toLimit).join()
+  ) {
     return 'has other counters';
   }
   for (const [index, counter] of after.counters.entries()) {

@@ -81,7 +81,7 @@ export class OpenLink implements CallHandler {
       this.#refuse(grpcStatus.invalidArgument, text);
       return;
     }
-    const problem = this.#take(message);
+    const problem = this.#receive(message);
     if (problem !== undefined) this.#refuse(grpcStatus.invalidArgument, problem);
   }
 
@@ -99,7 +99,7 @@ export class OpenLink implements CallHandler {
   }
 
   /** Why the link is refused. Unknown messages of newer workers are ignored. */
-  #take({ hello, report, counters }: FromWorkerMessage): string | undefined {
+  #receive({ hello, report, counters }: FromWorkerMessage): string | undefined {
     const { onHello, onReport, onAnswer } = this.#deps;
     if (hello != null) {
       const texts = [hello.nodeId, hello.instance, hello.agreement];

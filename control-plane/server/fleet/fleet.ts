@@ -133,13 +133,13 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
     return figures !== undefined && clock.wallMs() - figures.atMs <= staleMs;
   }
 
-  function takeReport(member: Member, report: ReportMessage): void {
+  function addReport(member: Member, report: ReportMessage): void {
     const before = member.figures;
-    const passed = member.tally.take(report, clock.monotonicMs());
+    const passed = member.tally.add(report, clock.monotonicMs());
     member.figures = toFigures(report, passed, clock.wallMs(), before?.store);
-    if (before !== undefined) history.take(passed, report.seconds);
-    ruleRates.take(member, report.rules, report.seconds);
-    unmatched.take(member, report.unmatched, clock.wallMs());
+    if (before !== undefined) history.add(passed, report.seconds);
+    ruleRates.add(member, report.rules, report.seconds);
+    unmatched.add(member, report.unmatched, clock.wallMs());
     if (report.limited == null) return;
     // Half of a share for each of the two periods.
     const share = Math.min(maxLimitedBytesOfWorker, maxLimitedBytes / members.size);
@@ -211,10 +211,10 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
             members.set(instance, member);
           },
           onReport(report) {
-            if (member !== undefined) takeReport(member, report);
+            if (member !== undefined) addReport(member, report);
           },
           onAnswer(answer) {
-            if (member !== undefined) counters.take(member, answer);
+            if (member !== undefined) counters.receive(member, answer);
           },
           onRefused(reason) {
             reportEnd(reason, member?.hello);

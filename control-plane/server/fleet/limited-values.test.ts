@@ -59,13 +59,13 @@ test('the period before is part of the count, and shows whether it grows', (t) =
 test('the largest values of a report that fit are kept, cut, and with numbers in every case', (t) => {
   const long = { ...value('x'.repeat(1_000), Number.NaN, -5), domain: 'd'.repeat(5_000) };
   const many = Array.from({ length: 500 }, (_, index) => value(`${index}`, index));
-  const kept = toLimitedPeriod(
+  const retained = toLimitedPeriod(
     { periodStart: 1, seconds: -1, unlistedAtMost: 0, values: [long, ...many] },
     10_000,
   );
-  t.true(kept.values.length > 20 && kept.values.length < 60, `${kept.values.length}`);
-  t.is(kept.values[0]?.count, 98);
-  t.is(kept.unlistedAtMost, 98 - kept.values.length);
+  t.true(retained.values.length > 20 && retained.values.length < 60, `${retained.values.length}`);
+  t.is(retained.values[0]?.count, 98);
+  t.is(retained.unlistedAtMost, 98 - retained.values.length);
   const [only] = toLimitedPeriod(
     { periodStart: 1, seconds: 1, unlistedAtMost: 0, values: [long] },
     10_000,

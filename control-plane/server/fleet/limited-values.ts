@@ -39,11 +39,11 @@ export interface LimitedList {
 export interface LimitedPeriod {
   readonly startMs: number;
   readonly seconds: number;
-  readonly values: readonly KeptValue[];
+  readonly values: readonly RetainedValue[];
   readonly unlistedAtMost: number;
 }
 
-interface KeptValue {
+interface RetainedValue {
   readonly text: LimitedText;
   readonly count: number;
   readonly error: number;
@@ -62,17 +62,17 @@ export function toLimitedPeriod(given: LimitedValuesMessage, maxBytes: number): 
   const all = given.values.slice(0, maxValues).map(toValue);
   all.sort((a, b) => b.count - a.count);
   let bytes = 0;
-  let kept = 0;
+  let retained = 0;
   for (const value of all) {
     bytes += bytesPerValue + 2 * value.text.length;
     if (bytes > maxBytes) break;
-    kept++;
+    retained++;
   }
   return {
     startMs: toCount(given.periodStart),
     seconds: toCount(given.seconds),
-    values: all.slice(0, kept),
-    unlistedAtMost: Math.max(toCount(given.unlistedAtMost), all[kept]?.count ?? 0),
+    values: all.slice(0, retained),
+    unlistedAtMost: Math.max(toCount(given.unlistedAtMost), all[retained]?.count ?? 0),
   };
 }
 
@@ -199,7 +199,7 @@ export function toTextStart(domain: string): string {
   return `[${JSON.stringify(domain)},`;
 }
 
-function toValue({ domain, rule, entries, count, error }: LimitedValueMessage): KeptValue {
+function toValue({ domain, rule, entries, count, error }: LimitedValueMessage): RetainedValue {
   const most = toCount(count);
   return {
     text: toText({

@@ -13,11 +13,11 @@ test('rates of rules are those of the last minute of all workers, and rules with
     overLimit: hits / 2,
     nearLimit: 0,
   });
-  rates.take(link, [rule('old', 600)], 5);
+  rates.add(link, [rule('old', 600)], 5);
   for (let second = 5; second <= 60; second += 5) {
     clock.advance(5_000);
-    rates.take(link, [rule('d.k', 50)], 5);
-    rates.take(link, [rule('d.k', 50)], 5);
+    rates.add(link, [rule('d.k', 50)], 5);
+    rates.add(link, [rule('d.k', 50)], 5);
   }
   const [{ hitsPerSecond = 0, overLimitPerSecond = 0 } = {}] = rates
     .read()
@@ -37,11 +37,11 @@ test('a report over a long time, of an absurd number or of too many rules is not
   const clock = createManualClock();
   const rates = new RuleRates(clock);
   const rule = (name: string) => ({ rule: name, hits: 1, overLimit: 0, nearLimit: 0 });
-  rates.take(link, [rule('late')], 3_600);
-  rates.take(link, [rule('late')], Number.NaN);
+  rates.add(link, [rule('late')], 3_600);
+  rates.add(link, [rule('late')], Number.NaN);
   t.deepEqual(rates.read(), []);
   for (let batch = 0; batch < 20; batch++) {
-    rates.take(
+    rates.add(
       link,
       Array.from({ length: 2_500 }, (_, index) => rule(`${batch}.${index}`)),
       5,
@@ -57,7 +57,7 @@ test('under constant load all slots of a rule are alike, whenever the reports co
     const seconds = [4.8, 5.4, 4.7, 5.2, 4.9][index % 5] ?? 0;
     clock.advance(seconds * 1000);
     const hits = 100 * seconds;
-    rates.take(link, [{ rule: 'd.k', hits, overLimit: hits / 4, nearLimit: hits / 2 }], seconds);
+    rates.add(link, [{ rule: 'd.k', hits, overLimit: hits / 4, nearLimit: hits / 2 }], seconds);
   }
   const [series] = rates.readSeries('d', 'minute').rules;
   const all = (value: number) => Array.from({ length: 12 }, () => value);
@@ -71,7 +71,7 @@ test('a control plane that was started lately reports the rates since then, and 
   const rates = new RuleRates(clock);
   for (let second = 5; second <= 30; second += 5) {
     clock.advance(5_000);
-    rates.take(link, [{ rule: 'd.k', hits: 50, overLimit: 0, nearLimit: 0 }], 5);
+    rates.add(link, [{ rule: 'd.k', hits: 50, overLimit: 0, nearLimit: 0 }], 5);
   }
   t.deepEqual(rates.readSeries('d', 'minute').rules[0]?.hits, [10, 10, 10, 10]);
   t.is(rates.read()[0]?.hitsPerSecond, 10);
@@ -82,7 +82,7 @@ test('a slot of a rule is shown when no report that is in time can add to it', (
   const rates = new RuleRates(clock);
   const shown = () => rates.readSeries('d', 'minute').rules[0]?.hits.filter((hits) => hits > 0);
   clock.advance(10_000);
-  rates.take(link, [{ rule: 'd.k', hits: 50, overLimit: 0, nearLimit: 0 }], 5);
+  rates.add(link, [{ rule: 'd.k', hits: 50, overLimit: 0, nearLimit: 0 }], 5);
   t.deepEqual(shown(), []);
   clock.advance(4_999);
   t.deepEqual(shown(), []);
@@ -94,7 +94,7 @@ test('numbers of workers that no counter can have do not spoil the sums', (t) =>
   const clock = createManualClock();
   const rates = new RuleRates(clock);
   for (const hits of [1e300, 1e300, Number.POSITIVE_INFINITY, -5, Number.NaN]) {
-    rates.take(link, [{ rule: 'd.k', hits, overLimit: hits, nearLimit: hits }], 5);
+    rates.add(link, [{ rule: 'd.k', hits, overLimit: hits, nearLimit: hits }], 5);
   }
   clock.advance(10_000);
   t.true(Number.isFinite(rates.read()[0]?.hitsPerSecond));
@@ -107,7 +107,7 @@ test('a quarter of an hour of a rule is reported by the minute, also after its h
   for (let second = 5; second <= 1_200; second += 5) {
     clock.advance(5_000);
     const hits = second <= 900 ? 50 : 0;
-    if (hits > 0) rates.take(link, [{ rule: 'd.k', hits, overLimit: 5, nearLimit: 0 }], 5);
+    if (hits > 0) rates.add(link, [{ rule: 'd.k', hits, overLimit: 5, nearLimit: 0 }], 5);
   }
   clock.advance(15_000);
   const [{ hits = [], overLimit = [] } = {}] = rates.readSeries('d', 'quarter').rules;

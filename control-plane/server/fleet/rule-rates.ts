@@ -46,16 +46,16 @@ const shownSlots = 60_000 / slotMs;
 interface Ring {
   readonly per: number;
   readonly shown: number;
-  readonly kept: number;
+  readonly retained: number;
 }
 const rings: Readonly<Record<SeriesSpan, Ring>> = {
-  minute: { per: 1, shown: shownSlots, kept: shownSlots + openSlots },
-  quarter: { per: shownSlots, shown: 15, kept: 17 },
+  minute: { per: 1, shown: shownSlots, retained: shownSlots + openSlots },
+  quarter: { per: shownSlots, shown: 15, retained: 17 },
 };
 const spans = ['minute', 'quarter'] as const;
-const keptSlots = rings.minute.kept;
+const retainedSlots = rings.minute.retained;
 /** The time after which a rule without hits is removed. */
-const rememberedSlots = rings.quarter.kept * shownSlots;
+const rememberedSlots = rings.quarter.retained * shownSlots;
 const fields = 3;
 const maxRules = 20_000;
 const maxRulesPerReport = 2_000;
@@ -75,7 +75,7 @@ export class RuleRates {
   readonly #slots: Slots;
   readonly #startMs: number;
   /** The first slot that is observed from its start. */
-  readonly #firstWhole: number;
+  readonly #firstComplete: number;
   #current: number;
   /** The slots of which any report covers a part. */
   readonly #covered = new Set<number>();
@@ -85,14 +85,14 @@ export class RuleRates {
     this.#slots = new Slots(clock);
     this.#startMs = clock.monotonicMs();
     this.#current = this.#slots.now();
-    this.#firstWhole = this.#current + 1;
+    this.#firstComplete = this.#current + 1;
   }
 
   /** Adds the hits that a link's worker has counted in the last `seconds` seconds. */
-  take(link: object, rules: readonly RuleTrafficMessage[], seconds: number): void {
+  add(link: object, rules: readonly RuleTrafficMessage[], seconds: number): void {
     this.#moveOn();
     if (!(seconds <= longestSeconds)) return;
-    const shares = this.#slots.share(seconds, keptSlots);
+    const shares = this.#slots.share(seconds, retainedSlots);
     for (const { slot } of shares) this.#covered.add(slot);
     for (let index = 0; index < rules.length && index < maxRulesPerReport; index++) {
       const { rule, hits, overLimit, nearLimit } = rules[index] as RuleTrafficMessage;
@@ -102,7 +102,7 @@ export class RuleRates {
       for (const span of spans) {
         const counts = row.counts[span];
         for (const { slot, share } of shares) {
-          const at = placeOf(rings[span], toRing(rings[span], slot));
+          const at = indexOf(rings[span], toRing(rings[span], slot));
           counts[at] = (counts[at] ?? 0) + toCount(hits) * share;
           counts[at + 1] = (counts[at + 1] ?? 0) + toCount(overLimit) * share;
           counts[at + 2] = (counts[at + 2] ?? 0) + toCount(nearLimit) * share;
@@ -141,7 +141,7 @@ export class RuleRates {
     const start = `${domain}.`;
     const { per, shown } = rings[span];
     const last = this.#lastOf(rings[span]);
-    const observed = Math.min(shown, Math.max(0, last - Math.ceil(this.#firstWhole / per) + 1));
+    const observed = Math.min(shown, Math.max(0, last - Math.ceil(this.#firstComplete / per) + 1));
     const seconds = (per * slotMs) / 1000;
     const isCovered = (ringSlot: number) =>
       Array.from({ length: per }, (_, index) => ringSlot * per + index).every((slot) =>
@@ -173,9 +173,9 @@ export class RuleRates {
       for (const span of spans) {
         const ring = rings[span];
         const end = toRing(ring, now);
-        const begin = Math.max(toRing(ring, before), end - ring.kept) + 1;
+        const begin = Math.max(toRing(ring, before), end - ring.retained) + 1;
         for (let slot = begin; slot <= end; slot++) {
-          counts[span].fill(0, placeOf(ring, slot), placeOf(ring, slot) + fields);
+          counts[span].fill(0, indexOf(ring, slot), indexOf(ring, slot) + fields);
         }
       }
     }
@@ -194,8 +194,8 @@ export class RuleRates {
     const known = this.#rows.find(link, rule);
     if (known !== undefined || rule.length > maxNameLength) return known;
     const counts = {
-      minute: new Float32Array(rings.minute.kept * fields),
-      quarter: new Float32Array(rings.quarter.kept * fields),
+      minute: new Float32Array(rings.minute.retained * fields),
+      quarter: new Float32Array(rings.quarter.retained * fields),
     };
     const row = { counts, last: this.#current };
     return this.#rows.add(link, rule, row) ? row : undefined;
@@ -203,14 +203,14 @@ export class RuleRates {
 
   /** The rows with hits in the span. */
   #lately(span: SeriesSpan): (readonly [string, Row])[] {
-    const most = span === 'minute' ? keptSlots : rememberedSlots;
+    const most = span === 'minute' ? retainedSlots : rememberedSlots;
     return [...this.#rows.entries()].filter(([, { last }]) => this.#current - last < most);
   }
 }
 
 /** The index of a slot in this ring. */
-function placeOf({ kept }: Ring, slot: number): number {
-  return (slot % kept) * fields;
+function indexOf({ retained }: Ring, slot: number): number {
+  return (slot % retained) * fields;
 }
 
 function toRing({ per }: Ring, slot: number): number {
@@ -222,6 +222,6 @@ function spanOf({ counts }: Row, span: SeriesSpan, field: number, last: number):
   const ring = rings[span];
   return Array.from(
     { length: ring.shown },
-    (_, index) => counts[span][placeOf(ring, last - ring.shown + 1 + index) + field] ?? 0,
+    (_, index) => counts[span][indexOf(ring, last - ring.shown + 1 + index) + field] ?? 0,
   );
 }

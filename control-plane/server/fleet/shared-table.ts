@@ -34,7 +34,7 @@ export class SharedTable<Value> {
     const share = this.#maxSize / this.#links.size;
     const isFree = entry.keys === this.#left || (entry.keys.size > share && keys.size < share);
     if (isFree && entry.keys !== keys) {
-      this.#take(entry.keys, key);
+      this.#removeKey(entry.keys, key);
       this.#insert(keys, key);
       entry.keys = keys;
     }
@@ -69,7 +69,7 @@ export class SharedTable<Value> {
     const entry = this.#entries.get(key);
     if (entry === undefined) return;
     this.#entries.delete(key);
-    this.#take(entry.keys, key);
+    this.#removeKey(entry.keys, key);
   }
 
   /** Removes the link's oldest entry. */
@@ -97,12 +97,12 @@ export class SharedTable<Value> {
   /** The newest entry of each link, then the second newest of each, and so on. */
   inTurn(): Value[] {
     const turns = new Map<Keys, number>();
-    const placed = [...this.#entries.values()].reverse().map(({ value, keys }) => {
+    const numbered = [...this.#entries.values()].reverse().map(({ value, keys }) => {
       const turn = turns.get(keys) ?? 0;
       turns.set(keys, turn + 1);
       return { value, turn };
     });
-    return placed.sort((a, b) => a.turn - b.turn).map(({ value }) => value);
+    return numbered.sort((a, b) => a.turn - b.turn).map(({ value }) => value);
   }
 
   #keysOf(link: object): Keys {
@@ -127,7 +127,7 @@ export class SharedTable<Value> {
     if (most !== undefined && keys !== this.#left && keys.size > most.size) this.#most = keys;
   }
 
-  #take(keys: Keys, key: string): void {
+  #removeKey(keys: Keys, key: string): void {
     keys.delete(key);
     if (keys === this.#most) this.#most = undefined;
   }

@@ -30,7 +30,7 @@ function setUp() {
       unmatched: [],
       ...given,
     };
-    tally.take(message, atMs);
+    tally.add(message, atMs);
   }
   return { tally, report };
 }

@@ -95,7 +95,7 @@ export class Tally {
 
   /** Returns what was counted since the previous report: nothing for the first one. `atMs` is on the monotonic
    * clock. */
-  take(report: ReportMessage, atMs: number): TotalsMessage {
+  add(report: ReportMessage, atMs: number): TotalsMessage {
     const totals = toTotals(report.totals);
     const passed = toPassed(totals, this.#totals ?? totals);
     const isFirst = this.#totals === undefined;

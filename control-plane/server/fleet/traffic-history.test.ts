@@ -14,7 +14,7 @@ test('under constant load all slots are alike, whenever the reports come', (t) =
   const { clock, history } = setUp();
   for (const seconds of [4.8, 5.4, 4.7, 5.2, 5, 4.9, 5]) {
     clock.advance(seconds * 1000);
-    history.take({ decisions: 100 * seconds, overLimit: 20 * seconds, errors: seconds }, seconds);
+    history.add({ decisions: 100 * seconds, overLimit: 20 * seconds, errors: seconds }, seconds);
   }
   const slots = history.read();
   t.is(slots.length, 6);
@@ -27,7 +27,7 @@ test('under constant load all slots are alike, whenever the reports come', (t) =
 test('a slot is shown when no report that is in time can add to it', (t) => {
   const { clock, history } = setUp();
   clock.advance(5_000);
-  history.take(counts, 5);
+  history.add(counts, 5);
   t.deepEqual(history.read(), []);
   clock.advance(4_999);
   t.deepEqual(history.read(), []);
@@ -38,12 +38,12 @@ test('a slot is shown when no report that is in time can add to it', (t) => {
 test('a time that no report can cover is one within the slots that are kept', (t) => {
   const { clock, history } = setUp();
   clock.advance(5_000);
-  history.take(counts, 5);
-  for (const seconds of [0, -1, Number.NaN]) history.take(counts, seconds);
+  history.add(counts, 5);
+  for (const seconds of [0, -1, Number.NaN]) history.add(counts, seconds);
   clock.advance(10_000);
   const decided = history.read().reduce((sum, { decisions }) => sum + decisions, 0);
   t.true(decided >= 10 && decided <= 40);
-  history.take(counts, Number.POSITIVE_INFINITY);
+  history.add(counts, Number.POSITIVE_INFINITY);
   t.true(history.read().length <= 720);
 });
 
@@ -52,7 +52,7 @@ test('an hour is kept, and a time without reports is unknown', (t) => {
   const report = (times: number, decisions: number) => {
     for (let index = 0; index < times; index++) {
       clock.advance(5_000);
-      history.take({ decisions, overLimit: 0, errors: 0 }, 5);
+      history.add({ decisions, overLimit: 0, errors: 0 }, 5);
     }
   };
   report(24, 10);
@@ -74,9 +74,9 @@ test('an hour is kept, and a time without reports is unknown', (t) => {
 test('the first slot after a time without reports is known from its start or not at all', (t) => {
   const { clock, history } = setUp();
   clock.advance(7_500);
-  history.take({ decisions: 50, overLimit: 0, errors: 0 }, 5);
+  history.add({ decisions: 50, overLimit: 0, errors: 0 }, 5);
   clock.advance(5_000);
-  history.take({ decisions: 50, overLimit: 0, errors: 0 }, 5);
+  history.add({ decisions: 50, overLimit: 0, errors: 0 }, 5);
   clock.advance(5_000);
   t.deepEqual(pluck(history.read(), 'decisions'), [50]);
 });
@@ -84,7 +84,7 @@ test('the first slot after a time without reports is known from its start or not
 test('a step of the wall clock moves all slots, and a smaller difference moves none', (t) => {
   const { clock, history } = setUp();
   clock.advance(5_000);
-  history.take(counts, 5);
+  history.add(counts, 5);
   clock.advance(7_400);
   const [first] = history.read();
   clock.setWall(clock.wallMs() + 600);

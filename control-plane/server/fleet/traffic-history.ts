@@ -27,7 +27,7 @@ export class TrafficHistory {
   }
 
   /** Adds the decisions that a worker has counted in the last `seconds` seconds. */
-  take({ decisions, overLimit, errors }: TrafficCounts, seconds: number): void {
+  add({ decisions, overLimit, errors }: TrafficCounts, seconds: number): void {
     const known = this.#known;
     for (const { slot, share, isFromStart } of this.#slots.share(seconds, slotCount)) {
       // After a period without reports, only the end of the first slot would be known.

@@ -6,8 +6,8 @@ const sample = (value: string) => ({ domain: 'd', entries: [{ key: 'k', value }]
 
 test('the same descriptor is listed once, with how often it was sampled, the last ones first', (t) => {
   const samples = new UnmatchedSamples();
-  samples.take(link, [sample('a'), sample('b')], 1);
-  samples.take(link, [sample('a')], 2);
+  samples.add(link, [sample('a'), sample('b')], 1);
+  samples.add(link, [sample('a')], 2);
   t.deepEqual(
     samples
       .read()
@@ -24,13 +24,13 @@ test('samples that workers report take bounded memory', (t) => {
   const long = 'x'.repeat(1_000);
   for (let report = 0; report < 100; report++) {
     const reported = Array.from({ length: 50 }, (_, index) => sample(`${report}-${index}-${long}`));
-    samples.take(link, reported, report);
+    samples.add(link, reported, report);
   }
   const many = {
     domain: long,
     entries: Array.from({ length: 1_000 }, () => sample('v').entries[0]),
   };
-  samples.take(link, [many as never], 100);
+  samples.add(link, [many as never], 100);
   const all = samples.read();
   t.is(all.length, 200);
   t.is(all[0]?.entries.length, 32);
@@ -41,12 +41,12 @@ test('samples that workers report take bounded memory', (t) => {
 test('a link that reports without end takes no sample of another link, and its own last ones are kept', (t) => {
   const samples = new UnmatchedSamples();
   const [flooding, innocent] = [{}, {}];
-  samples.take(innocent, [sample('seldom')], 1);
+  samples.add(innocent, [sample('seldom')], 1);
   for (let report = 0; report < 100; report++) {
     const many = Array.from({ length: 20 }, (_, index) => sample(`${report}-${index}`));
-    samples.take(flooding, many, 2);
+    samples.add(flooding, many, 2);
   }
-  samples.take(innocent, [sample('later')], 3);
+  samples.add(innocent, [sample('later')], 3);
   const values = samples.read().map(({ entries }) => entries[0]?.value);
   t.is(values.length, 200);
   // Only the first ones are shown.

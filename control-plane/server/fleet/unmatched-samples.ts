@@ -15,7 +15,7 @@ export interface UnmatchedSample {
 }
 
 /** A sample that may be reported again. */
-interface Kept extends UnmatchedSample {
+interface KnownSample extends UnmatchedSample {
   samples: number;
   lastAt: string;
 }
@@ -26,10 +26,10 @@ const maxEntries = 32;
 const maxTextLength = 128;
 
 export class UnmatchedSamples {
-  readonly #known = new SharedTable<Kept>(maxSamples);
+  readonly #known = new SharedTable<KnownSample>(maxSamples);
 
   /** Adds the samples of one report of a link, which is untrusted. */
-  take(link: object, reported: readonly UnmatchedMessage[], atMs: number): void {
+  add(link: object, reported: readonly UnmatchedMessage[], atMs: number): void {
     const known = this.#known;
     const lastAt = toTime(atMs);
     for (const given of reported.slice(0, maxPerReport)) {

@@ -649,7 +649,7 @@ export class SteppedFleet {
     });
     const report = { version: has.version, totals: worker.totals, seconds: 1, rules: [] };
     const rest = { store: null, otherRuleCount: 0, unmatched: [] };
-    worker.tally.take({ ...report, ...rest }, this.nowMs);
+    worker.tally.add({ ...report, ...rest }, this.nowMs);
   }
 
   #toPlane(name: string): SteppedPlane {

@@ -4,7 +4,7 @@ import { pluck } from '../../../../test/support/pluck.ts';
 import { createRecordedLog } from '../../../../test/support/recorded-log.ts';
 import { createRulesFolder } from '../../../../test/support/rules-folder.ts';
 import { type Activity, createActivity, maxEntries, maxTextLength } from './activity.ts';
-import { openKeptActivity } from './kept-activity.ts';
+import { openStoredActivity } from './stored-activity.ts';
 
 const change = {
   who: 'ann',
@@ -44,7 +44,7 @@ test('of a thousand entries with the longest texts, those that fit into the file
   const log = createRecordedLog();
   const stateDirectory = createRulesFolder(t).path;
   const open = (activity: Activity) =>
-    openKeptActivity({ stateDirectory, store: '/rules', activity, log, clock });
+    openStoredActivity({ stateDirectory, store: '/rules', activity, log, clock });
   const activity = createActivity(clock);
   const text = '\u0007'.repeat(maxTextLength);
   for (let count = 0; count < maxEntries; count++) {

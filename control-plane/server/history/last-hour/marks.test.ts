@@ -4,27 +4,27 @@ import type { SnapshotState } from '../../snapshot/snapshot-state.ts';
 import { createMarks } from './marks.ts';
 import { markRevisions } from './revision-marks.ts';
 
-type Place = { readonly id: string; readonly content?: string } | undefined;
+type Served = { readonly id: string; readonly content?: string } | undefined;
 
-function toPlace(place: Place) {
+function toServed(served: Served) {
   return (
-    place && {
-      revision: { id: place.id, atMs: 0, author: 'ann', message: `change ${place.id}` },
-      content: place.content ?? place.id,
+    served && {
+      revision: { id: served.id, atMs: 0, author: 'ann', message: `change ${served.id}` },
+      content: served.content ?? served.id,
     }
   );
 }
 
 /** Snapshots that the test sets. */
-function setUp(servedBefore?: string, inForce: Place = { id: 'a' }) {
+function setUp(servedBefore?: string, inForce: Served = { id: 'a' }) {
   const clock = createManualClock();
   const marks = createMarks(clock);
   let listener = () => {};
-  let state = { inForce: toPlace(inForce) } as SnapshotState;
-  const go = (to: { inForce?: Place; trial?: Place; withdrawn?: SnapshotState['withdrawn'] }) => {
+  let state = { inForce: toServed(inForce) } as SnapshotState;
+  const go = (to: { inForce?: Served; trial?: Served; withdrawn?: SnapshotState['withdrawn'] }) => {
     const { trial, withdrawn } = to;
-    const now = 'inForce' in to ? toPlace(to.inForce) : state.inForce;
-    state = { inForce: now, trial: toPlace(trial), withdrawn } as SnapshotState;
+    const now = 'inForce' in to ? toServed(to.inForce) : state.inForce;
+    state = { inForce: now, trial: toServed(trial), withdrawn } as SnapshotState;
     listener();
   };
   const snapshots = {

@@ -12,7 +12,7 @@ import { writeFileAtomically } from '../store/atomic-file.ts';
 import { toOtherVersion } from '../store/format-version.ts';
 import { setAside } from '../store/set-aside.ts';
 
-export interface KeptFile<Content> {
+export interface StoredFile<Content> {
   /** Undefined if there is no content, or it is damaged or belongs to another store; the latter two are logged. Never
    * rejects. Damaged content is set aside. */
   read(): Promise<Content | undefined>;
@@ -22,7 +22,7 @@ export interface KeptFile<Content> {
   stop(): Promise<void>;
 }
 
-export interface KeptFileDeps<Schema extends TSchema> {
+export interface StoredFileDeps<Schema extends TSchema> {
   readonly path: string;
   readonly schema: Schema;
   readonly maxBytes: number;
@@ -38,17 +38,17 @@ export interface KeptFileDeps<Schema extends TSchema> {
   readonly clock: Clock;
 }
 
-export const keepMs = 30_000;
+export const writeIntervalMs = 30_000;
 /** The format version of all these files. */
-export const keptFormat = 1 as const;
+export const storedFormat = 1 as const;
 const smallestShare = 0.001;
 
 /** The reason why content is damaged. */
 class Damage extends Error {}
 
-export function openKeptFile<Schema extends TSchema>(
-  deps: KeptFileDeps<Schema>,
-): KeptFile<Static<Schema>> {
+export function openStoredFile<Schema extends TSchema>(
+  deps: StoredFileDeps<Schema>,
+): StoredFile<Static<Schema>> {
   const { path, schema, log } = deps;
   let written = '';
   let hasFailed = false;
@@ -101,11 +101,11 @@ export function openKeptFile<Schema extends TSchema>(
   }
 
   function toReason(content: unknown): string {
-    const other = toOtherVersion(content, [keptFormat]);
+    const other = toOtherVersion(content, [storedFormat]);
     return other === undefined ? `it is not ${deps.what}` : `it is of ${other}`;
   }
 
-  function keep(): Promise<void> {
+  function enqueueWrite(): Promise<void> {
     writing = writing.then(write);
     return writing;
   }
@@ -133,11 +133,11 @@ export function openKeptFile<Schema extends TSchema>(
       return undefined;
     },
     start() {
-      stopWriting = repeatAfter(deps.clock, keepMs, keep);
+      stopWriting = repeatAfter(deps.clock, writeIntervalMs, enqueueWrite);
     },
     stop() {
       stopWriting();
-      return keep();
+      return enqueueWrite();
     },
   };
 }

@@ -5,13 +5,13 @@ import Type, { type Static } from 'typebox';
 import type { Clock } from '../../../../shared/clock.ts';
 import type { Log } from '../../../../shared/log.ts';
 import type { TrafficHistory } from '../../fleet/traffic-history.ts';
-import { keptFormat, openKeptFile } from '../kept-file.ts';
+import { openStoredFile, storedFormat } from '../stored-file.ts';
 import { type Marks, markKind, maxMarks, maxMarkTextLength } from './marks.ts';
 
 const maxSlots = 720;
 const count = Type.Number({ minimum: 0 });
 const fileJson = Type.Object({
-  format: Type.Literal(keptFormat),
+  format: Type.Literal(storedFormat),
   /** The description of the rules' store. */
   store: Type.String(),
   /** The revision in force; null if there is none. */
@@ -29,7 +29,7 @@ const fileJson = Type.Object({
   ),
 });
 
-export interface KeptHour {
+export interface StoredHour {
   /** Restores the hour of an earlier process, and resolves with the revision that was in force then. A file that is
    * damaged or of another store is logged and ignored: never rejects. */
   read(): Promise<string | undefined>;
@@ -39,7 +39,7 @@ export interface KeptHour {
   stop(): Promise<void>;
 }
 
-export interface KeptHourDeps {
+export interface StoredHourDeps {
   readonly stateDirectory: string;
   /** The description of the store. */
   readonly store: string;
@@ -53,7 +53,7 @@ export interface KeptHourDeps {
 /** 720 slots and 400 marks of ordinary texts take a tenth of it. */
 const maxFileBytes = 1_000_000;
 
-export function openKeptHour(deps: KeptHourDeps): KeptHour {
+export function openStoredHour(deps: StoredHourDeps): StoredHour {
   const { stateDirectory, store, history, marks, log, clock } = deps;
 
   function toContent(share: number): Static<typeof fileJson> | undefined {
@@ -71,7 +71,7 @@ export function openKeptHour(deps: KeptHourDeps): KeptHour {
     }));
     if (slots.length + happened.length === 0) return undefined;
     return {
-      format: keptFormat,
+      format: storedFormat,
       store,
       inForce: deps.readInForce() ?? null,
       slots,
@@ -79,7 +79,7 @@ export function openKeptHour(deps: KeptHourDeps): KeptHour {
     };
   }
 
-  const file = openKeptFile({
+  const file = openStoredFile({
     path: join(stateDirectory, 'last-hour.json'),
     schema: fileJson,
     maxBytes: maxFileBytes,

@@ -6,8 +6,8 @@ import { createManualClock, type ManualClock } from '../../../../test/support/ma
 import { createRecordedLog } from '../../../../test/support/recorded-log.ts';
 import { createRulesFolder } from '../../../../test/support/rules-folder.ts';
 import { TrafficHistory } from '../../fleet/traffic-history.ts';
-import { openKeptHour } from './kept-hour.ts';
 import { createMarks } from './marks.ts';
+import { openStoredHour } from './stored-hour.ts';
 
 const slotMs = 5_000;
 
@@ -15,7 +15,7 @@ function setUp(stateDirectory: string, clock: ManualClock, store = '/rules') {
   const log = createRecordedLog();
   const history = new TrafficHistory(clock);
   const marks = createMarks(clock);
-  const kept = openKeptHour({
+  const stored = openStoredHour({
     stateDirectory,
     store,
     history,
@@ -27,10 +27,10 @@ function setUp(stateDirectory: string, clock: ManualClock, store = '/rules') {
   const report = (slots: number) => {
     for (let index = 0; index < slots; index++) {
       clock.advance(slotMs);
-      history.take({ decisions: 10, overLimit: 1 / 3, errors: 0 }, 5);
+      history.add({ decisions: 10, overLimit: 1 / 3, errors: 0 }, 5);
     }
   };
-  return { log, history, marks, kept, report };
+  return { log, history, marks, stored, report };
 }
 
 function toFile(t: ExecutionContext) {
@@ -45,10 +45,10 @@ test('slots known before a restart are known after it, and the time in between i
   first.report(12);
   first.marks.note({ kind: 'in_force', revision: 'a1', text: 'Revision a1 is in force' });
   const before = first.history.read();
-  await first.kept.stop();
+  await first.stored.stop();
   clock.advance(120_000);
   const second = setUp(folder, clock);
-  t.is(await second.kept.read(), 'a1');
+  t.is(await second.stored.read(), 'a1');
   t.deepEqual(second.marks.read(), first.marks.read());
   second.report(4);
   const slots = second.history.read();
@@ -63,41 +63,41 @@ test('slots known before a restart are known after it, and the time in between i
   t.deepEqual(second.log.lines, []);
   clock.advance(3_600_000);
   const third = setUp(folder, clock);
-  await third.kept.read();
+  await third.stored.read();
   t.deepEqual([third.history.read(), third.marks.read()], [[], []]);
 });
 
 test('the hour is written every half minute if it has changed, and never when it is empty', async (t) => {
   const { folder, file } = toFile(t);
   const clock = createManualClock();
-  const { kept, report } = setUp(folder, clock);
-  kept.start();
+  const { stored, report } = setUp(folder, clock);
+  stored.start();
   clock.advance(30_000);
-  await kept.stop();
+  await stored.stop();
   t.false(existsSync(file));
-  kept.start();
+  stored.start();
   report(5);
   t.false(existsSync(file));
   report(1);
-  await kept.stop();
+  await stored.stop();
   t.true(existsSync(file));
   const { mtimeMs, ino } = statSync(file);
-  await kept.stop();
+  await stored.stop();
   t.like(statSync(file), { mtimeMs, ino });
 });
 
 test('an hour with the most marks takes less than a third of the limit, and can be read again', async (t) => {
   const { folder, file } = toFile(t);
   const clock = createManualClock();
-  const { kept, report, marks, history } = setUp(folder, clock);
+  const { stored, report, marks, history } = setUp(folder, clock);
   report(800);
   for (let index = 0; index < 450; index++) {
     marks.note({ kind: 'reset', revision: undefined, text: 'é'.repeat(1_000) });
   }
-  await kept.stop();
+  await stored.stop();
   t.true(statSync(file).size < 333_000, `${statSync(file).size} bytes`);
   const again = setUp(folder, clock);
-  await again.kept.read();
+  await again.stored.read();
   t.is(again.history.read().length, history.read().length);
   t.is(again.marks.read().length, 400);
 });
@@ -107,7 +107,7 @@ test('a file that is damaged, too large or of another store is logged, set aside
   const clock = createManualClock();
   const first = setUp(folder, clock);
   first.report(6);
-  await first.kept.stop();
+  await first.stored.stop();
   const good = readFileSync(file, 'utf8');
   const cases: readonly (readonly [text: string, problem: RegExp])[] = [
     [good.slice(0, -20), /JSON/],
@@ -119,8 +119,8 @@ test('a file that is damaged, too large or of another store is logged, set aside
   ];
   for (const [text, problem] of cases) {
     writeFileSync(file, text);
-    const { kept, history, log } = setUp(folder, clock);
-    t.is(await kept.read(), undefined);
+    const { stored, history, log } = setUp(folder, clock);
+    t.is(await stored.read(), undefined);
     t.deepEqual(history.read(), []);
     t.is(log.lines.length, 1);
     t.regex(log.lines[0] ?? '', problem);
@@ -136,10 +136,10 @@ test('a file that is damaged, too large or of another store is logged, set aside
 test('a state directory that cannot be written is reported once', async (t) => {
   const { file } = toFile(t);
   writeFileSync(file, '');
-  const { kept, report, log } = setUp(file, createManualClock());
+  const { stored, report, log } = setUp(file, createManualClock());
   for (let times = 0; times < 2; times++) {
     report(6);
-    await kept.stop();
+    await stored.stop();
   }
   t.is(log.lines.length, 1);
   t.regex(log.lines[0] ?? '', /cannot be written \(.*\): after a restart the charts start empty$/);

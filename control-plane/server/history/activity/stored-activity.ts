@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import Type from 'typebox';
 import type { Clock } from '../../../../shared/clock.ts';
 import type { Log } from '../../../../shared/log.ts';
-import { type KeptFile, keptFormat, openKeptFile } from '../kept-file.ts';
+import { openStoredFile, type StoredFile, storedFormat } from '../stored-file.ts';
 import { type Activity, maxEntries, maxTextLength } from './activity.ts';
 
 const text = Type.String({ maxLength: maxTextLength });
 const fileJson = Type.Object({
-  format: Type.Literal(keptFormat),
+  format: Type.Literal(storedFormat),
   /** The description of the rules' store. */
   store: Type.String(),
   entries: Type.Array(
@@ -27,7 +27,7 @@ const fileJson = Type.Object({
 /** 1,000 entries of the longest texts. */
 const maxFileBytes = 8_000_000;
 
-export interface KeptActivityDeps {
+export interface StoredActivityDeps {
   readonly stateDirectory: string;
   /** The description of the store. */
   readonly store: string;
@@ -37,14 +37,14 @@ export interface KeptActivityDeps {
 }
 
 /** `read` of the result restores the activity of an earlier process. */
-export function openKeptActivity({
+export function openStoredActivity({
   stateDirectory,
   store,
   activity,
   log,
   clock,
-}: KeptActivityDeps): Omit<KeptFile<unknown>, 'read'> & { read(): Promise<void> } {
-  const file = openKeptFile({
+}: StoredActivityDeps): Omit<StoredFile<unknown>, 'read'> & { read(): Promise<void> } {
+  const file = openStoredFile({
     path: join(stateDirectory, 'activity.json'),
     schema: fileJson,
     maxBytes: maxFileBytes,
@@ -60,7 +60,7 @@ export function openKeptActivity({
         ...(before !== undefined && { before }),
         ...(after !== undefined && { after }),
       }));
-      return entries.length === 0 ? undefined : { format: keptFormat, store, entries };
+      return entries.length === 0 ? undefined : { format: storedFormat, store, entries };
     },
     log,
     clock,
