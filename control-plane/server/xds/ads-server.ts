@@ -278,7 +278,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     replaceTls(tls) {
       // Whether clients need a certificate cannot change after the server is created.
       const hadClientCa = options.tls?.clientCa !== undefined;
-      if (!('setSecureContext' in server) || hadClientCa !== 'clientAuthorities' in tls) {
+      if (!('setSecureContext' in server) || hadClientCa !== (tls.clientCa !== undefined)) {
         throw new AppError('internal', 'TLS and client certificates cannot be switched on or off');
       }
       server.setSecureContext(toTlsOptions(tls));
