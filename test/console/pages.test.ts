@@ -188,6 +188,7 @@ browserTest('without rules, workers and traffic each page explains what to do', 
   };
   const violations: string[] = [];
   const links = page.getByRole('navigation', { name: 'Pages' }).getByRole('link');
+  await links.first().waitFor();
   const named = (await links.all()).map(async (link) =>
     (await link.getAttribute('href'))?.slice(2),
   );
