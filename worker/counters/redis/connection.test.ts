@@ -46,7 +46,8 @@ test('replies are assigned to commands in order', async (t) => {
   let received = '';
   server.on('data', (chunk) => {
     received += chunk;
-    if (received === 'abc') server.write(':1\r\n-ERR no\r\n+OK\r\n');
+    // The line feed is what the opening of the connection has left of its last reply.
+    if (received === 'abc') server.write('\n:1\r\n-ERR no\r\n+OK\r\n');
   });
   const [[one, refusal], other] = (await answers) as [RawReply[], RawReply[]];
   t.is(one, 1);

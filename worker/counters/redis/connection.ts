@@ -69,8 +69,12 @@ export function createConnection(
   });
   const reader = new ReplyReader(receive);
   socket.removeAllListeners('data');
+  // The client library ends its last reply at the carriage return: the line feed may still have to come.
+  let isFirst = true;
   socket.on('data', (chunk) => {
-    const problem = reason === undefined ? reader.feed(chunk) : undefined;
+    const rest = isFirst && chunk[0] === lineFeed ? chunk.subarray(1) : chunk;
+    isFirst = false;
+    const problem = reason === undefined ? reader.feed(rest) : undefined;
     if (problem !== undefined) end(`the server sent ${problem}`);
   });
   socket.on('error', (error) => end(errorText(error)));
