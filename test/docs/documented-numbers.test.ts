@@ -126,7 +126,7 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `| names on a stream | ${count(xdsNames.maxNames)} of ${count(xdsNames.maxNameLength)} characters; ${mib(xds.maxRetainedBytes)} altogether |`,
     `| workers' reports | ${fleet.messagesPerSecond} a second;`,
     `| admin connections | ${count(admin.maxUnauthenticated)} without a token, with TLS ${count(admin.maxUnauthenticatedTls)}, one request in ${time(admin.unauthenticatedLimitMs)}; ${admin.maxConnections} with one |`,
-    `| admin bodies | ${mib(maxBodyBytes)}, webhooks ${mib(webhook.maxBytes)}; ${mib(admin.maxHeldBytes)} in all, ${time(admin.bodyTimeoutMs)} each |`,
+    `| admin bodies | ${mib(maxBodyBytes)}, webhooks ${mib(webhook.maxBytes)}; ${mib(admin.maxBufferedBytes)} in all, ${time(admin.bodyTimeoutMs)} each |`,
     `| listeners to \`/events\` | ${maxListeners}, ${maxOfCaller} a token |`,
     `| record of a rollout | ${kib(maxSharedTextBytes)} |`,
     `| git | ${mostProcesses} processes, each with a time limit |`,

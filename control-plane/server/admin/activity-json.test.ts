@@ -28,13 +28,13 @@ const pushed = {
 const all = { who: undefined, object: undefined, sinceMs: undefined, limit: 10 };
 
 test('actions and outcomes of revisions are one list, the newest first', (t) => {
-  const deeds = toEntries(
+  const entries = toEntries(
     [pushed, { ...pushed, atMs: 6_000, who: 'rollout', what: 'take back revision 0123: bad' }],
     [outcome('taken_back', 6_000, { reason: 'errors' }), outcome('in_force', 2_000)],
     history,
   );
   t.deepEqual(
-    findEntries(deeds, all).map(({ who, what }) => [who, what]),
+    findEntries(entries, all).map(({ who, what }) => [who, what]),
     [
       ['rollout', "revision 0123456789ab 'raise ada' was taken back: errors"],
       ['bob', 'put domain shop: why not'],
@@ -44,8 +44,8 @@ test('actions and outcomes of revisions are one list, the newest first', (t) => 
 });
 
 test('an entry is found by its author, by its object, and by its time', (t) => {
-  const deeds = toEntries([pushed], [outcome('in_force', 2_000)], history);
-  const find = (question: object) => findEntries(deeds, { ...all, ...question }).length;
+  const entries = toEntries([pushed], [outcome('in_force', 2_000)], history);
+  const find = (question: object) => findEntries(entries, { ...all, ...question }).length;
   t.is(find({ who: 'ANN' }), 1);
   t.is(find({ object: 'SHOP' }), 1);
   t.is(find({ object: '012345' }), 1);
@@ -55,8 +55,8 @@ test('an entry is found by its author, by its object, and by its time', (t) => {
 });
 
 test('an outcome that two control planes have on record is listed once', (t) => {
-  const deeds = toEntries([], [outcome('in_force', 2_000)], history);
-  t.is(findEntries([...deeds, ...deeds], all).length, 1);
+  const entries = toEntries([], [outcome('in_force', 2_000)], history);
+  t.is(findEntries([...entries, ...entries], all).length, 1);
 });
 
 test('a control plane whose actions are unknown is named', async (t) => {

@@ -29,10 +29,13 @@ const entryJson = Type.Object(
 );
 export type ActivityEntryJson = Type.Static<typeof entryJson>;
 
-const deeds = { deeds: Type.Array(entryJson, { description: 'The newest first' }) };
+const entries = { deeds: Type.Array(entryJson, { description: 'The newest first' }) };
 /** The answer of one control plane; an older one includes no more fields. */
-export const entriesJson = Type.Object(deeds);
-export const activityJson = Type.Object({ ...deeds, missing: missingJson }, { title: 'Activity' });
+export const entriesJson = Type.Object(entries);
+export const activityJson = Type.Object(
+  { ...entries, missing: missingJson },
+  { title: 'Activity' },
+);
 export type ActivityJson = Type.Static<typeof activityJson>;
 
 export interface ActivityQuestion {
@@ -98,12 +101,12 @@ export function findEntries(
   const has = (text: string, sought: string | undefined) =>
     sought === undefined || text.toLowerCase().includes(sought.toLowerCase());
   const found = all.filter(
-    (deed) =>
-      has(deed.who ?? '', who) &&
-      (has(deed.what, object) || deed.revision?.startsWith(object ?? '')) &&
-      (sinceMs === undefined || Date.parse(deed.at) >= sinceMs) &&
-      (untilMs === undefined || Date.parse(deed.at) < untilMs),
+    (entry) =>
+      has(entry.who ?? '', who) &&
+      (has(entry.what, object) || entry.revision?.startsWith(object ?? '')) &&
+      (sinceMs === undefined || Date.parse(entry.at) >= sinceMs) &&
+      (untilMs === undefined || Date.parse(entry.at) < untilMs),
   );
-  const once = new Map(found.map((deed) => [`${deed.at} ${deed.what}`, deed]));
+  const once = new Map(found.map((entry) => [`${entry.at} ${entry.what}`, entry]));
   return [...once.values()].sort((a, b) => (a.at < b.at ? 1 : -1)).slice(0, limit);
 }

@@ -337,12 +337,12 @@ export class AdminController extends Controller {
     const signal = AbortSignal.any([waited, this.request.signal]);
     const caller = this.api.callerOf(this.request);
     const own = caller === localCaller ? undefined : caller;
-    const place = await this.api.longAnswers.acquire(signal, own).catch((error: unknown) => {
+    const slot = await this.api.longAnswers.acquire(signal, own).catch((error: unknown) => {
       if (!waited.aborted) throw error;
       const detail = 'other long answers are still being read; try again';
       throw new HttpError(429, { detail, headers: { 'retry-after': '10' } });
     });
-    const leave = () => void place[Symbol.asyncDispose]();
+    const leave = () => void slot[Symbol.asyncDispose]();
     try {
       return await toLongAnswer(await make(), leave);
     } catch (error) {

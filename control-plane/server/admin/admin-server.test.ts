@@ -253,9 +253,9 @@ function unfinishedWebhook(length: number): string {
 
 test('the generated description of the API equals the stored one', async (t) => {
   const app = await createAdminApp({ api: undefined, guard: bearer() });
-  const kept = readFileSync(new URL('openapi.json', import.meta.url), 'utf8');
+  const stored = readFileSync(new URL('openapi.json', import.meta.url), 'utf8');
   const toLines = (value: unknown) => JSON.stringify(value, null, 1);
-  t.is(toLines(app.describe()), toLines(JSON.parse(kept)), 'run npm run docs');
+  t.is(toLines(app.describe()), toLines(JSON.parse(stored)), 'run npm run docs');
 });
 
 test('the revision in force is shown even if the store is unreachable and may no longer have it', async (t) => {

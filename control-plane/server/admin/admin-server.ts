@@ -68,7 +68,7 @@ export const unauthenticatedLimitMs = 15_000;
 /** At most the number of allowed connections, so that every connection is checked before it can be closed. */
 const backlog = 1024;
 /** Bytes of all bodies being read: enough for two bodies of the largest size. */
-export const maxHeldBytes = 2 * maxBodyBytes;
+export const maxBufferedBytes = 2 * maxBodyBytes;
 export const bodyTimeoutMs = 30_000;
 
 /** A write to a slow Git host takes a while, with no data on the connection. */
@@ -92,7 +92,7 @@ export async function createAdminServer(
   });
   const unfinished = createUnfinishedRequests({
     clock: systemClock,
-    maxBytes: maxHeldBytes,
+    maxBytes: maxBufferedBytes,
     timeoutMs: bodyTimeoutMs,
   });
   const dispatch: typeof app.dispatch = (request) => {

@@ -8,11 +8,11 @@ test('a change is made when the previous one has ended, even if that failed', as
   const turns = createChangeTurns(createManualClock());
   const first = Promise.withResolvers<string>();
   const made: string[] = [];
-  const failing = turns.take(() => {
+  const failing = turns.queue(() => {
     made.push('first');
     return first.promise;
   });
-  const next = turns.take(async () => made.push('second'));
+  const next = turns.queue(async () => made.push('second'));
   await Promise.resolve();
   t.deepEqual(made, ['first']);
   first.reject(new Error('the disk is full'));
@@ -25,11 +25,11 @@ test('a change whose turn does not come within a minute is refused, and not made
   const turns = createChangeTurns(clock);
   const first = Promise.withResolvers<void>();
   const made: string[] = [];
-  const before = turns.take(() => first.promise);
-  const late = turns.take(async () => made.push('late'));
+  const before = turns.queue(() => first.promise);
+  const late = turns.queue(async () => made.push('late'));
   await Promise.resolve();
   clock.advance(59_999);
-  const next = turns.take(async () => made.push('next'));
+  const next = turns.queue(async () => made.push('next'));
   clock.advance(1);
   await t.throwsAsync(late, busy);
   first.resolve();
@@ -40,15 +40,15 @@ test('a change whose turn does not come within a minute is refused, and not made
 test('at most a hundred changes wait for their turn', async (t) => {
   const turns = createChangeTurns(createManualClock());
   const first = Promise.withResolvers<void>();
-  const running = turns.take(() => first.promise);
+  const running = turns.queue(() => first.promise);
   await Promise.resolve();
-  const waiting = Array.from({ length: 100 }, () => turns.take(async () => 'made'));
+  const waiting = Array.from({ length: 100 }, () => turns.queue(async () => 'made'));
   await t.throwsAsync(
-    turns.take(async () => 'made'),
+    turns.queue(async () => 'made'),
     busy,
   );
   first.resolve();
   await running;
   t.deepEqual(await Promise.all(waiting), Array(100).fill('made'));
-  t.is(await turns.take(async () => 'made'), 'made');
+  t.is(await turns.queue(async () => 'made'), 'made');
 });

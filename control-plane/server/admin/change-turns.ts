@@ -6,7 +6,7 @@ import { HttpError } from '../../../shared/router/index.ts';
 export interface ChangeTurns {
   /** Makes the change when the earlier ones have ended, whether or not they succeeded. Rejects with an HttpError 409 if
    * too many wait, or if its turn does not come in time: then the change is not made. */
-  take<Result>(make: () => Promise<Result>): Promise<Result>;
+  queue<Result>(make: () => Promise<Result>): Promise<Result>;
 }
 
 const maxWaiting = 100;
@@ -16,7 +16,7 @@ export function createChangeTurns(clock: Pick<Clock, 'after'>): ChangeTurns {
   let last: Promise<unknown> = Promise.resolve();
   let waiting = 0;
   return {
-    take(make) {
+    queue(make) {
       if (waiting === maxWaiting) return Promise.reject(busy());
       waiting++;
       const late = Promise.withResolvers<never>();

@@ -144,7 +144,7 @@ export async function judgeChange(
 
 /** Rejects with an HttpError (400, 409, 412), InvalidRules, or the store's error. */
 export function makeChange(deps: ChangeDeps, request: ChangeRequest): Promise<MadeChange> {
-  return deps.turns.take(() => makeInTurn(deps, request));
+  return deps.turns.queue(() => makeInTurn(deps, request));
 }
 
 async function makeInTurn(deps: PlanDeps, request: ChangeRequest): Promise<MadeChange> {

@@ -32,10 +32,10 @@ export const doDiffJob: DoJob = async (next, send, check) => {
       joiner = createDocumentJoiner();
       joiners[piece.side].push(joiner);
     } else if ('ends' in piece) {
-      const whole = joiners;
+      const complete = joiners;
       joiners = { before: [], after: [] };
       joiner = undefined;
-      compare(whole);
+      compare(complete);
       // The target of a WeakRef, here the lookups of the domain, stays alive until the turn ends.
       await setImmediate();
     } else if ('ofGroups' in piece) for (const change of piece.ofGroups) changes.add(change);

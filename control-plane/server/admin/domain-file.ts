@@ -72,9 +72,9 @@ export function listDomainFiles(
 
 /** A path that no file has, readable or not, even on case-insensitive file systems. */
 export function freePath(revision: Pick<Revision, 'files' | 'problems'>, wanted: string): string {
-  const taken = new Set([...existingPaths(revision)].map((path) => path.toLowerCase()));
+  const existing = new Set([...existingPaths(revision)].map((path) => path.toLowerCase()));
   for (let number = 2, path = wanted; ; number++) {
-    if (!taken.has(path.toLowerCase())) return path;
+    if (!existing.has(path.toLowerCase())) return path;
     path = wanted.replace(/\.yaml$/, `-${number}.yaml`);
   }
 }

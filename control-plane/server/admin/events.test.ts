@@ -50,14 +50,14 @@ function start() {
 }
 
 /** Waits until the listener has read all pending events. */
-const taken = () => new Promise((resolve) => setImmediate(resolve));
+const received = () => new Promise((resolve) => setImmediate(resolve));
 
 test('a listener is notified at once, on changes of state, and every five seconds', async (t) => {
   const { clock, state, follow } = start();
   const { seen } = follow();
   const next = async (ms: number) => {
     clock.advance(ms);
-    await taken();
+    await received();
     return seen.splice(0);
   };
   t.deepEqual(await next(4_500), ['revisions', 'state']);
@@ -75,7 +75,7 @@ test('everything that a list of revisions or of rules shows is announced as news
   const { seen } = follow();
   const next = async () => {
     clock.advance(500);
-    await taken();
+    await received();
     return seen.splice(0);
   };
   await next();
@@ -109,7 +109,7 @@ test('nothing is read without a listener', async (t) => {
   clock.advance(60_000);
   t.is(state.reads, 0);
   const { leave, ended } = follow();
-  await taken();
+  await received();
   clock.advance(1_000);
   const { reads } = state;
   t.true(reads > 0);

@@ -22,7 +22,7 @@ export interface Events {
 
 /** The most listeners of one token: it must leave room for other tokens. */
 export const maxOfCaller = 16;
-const lookMs = 500;
+const pollMs = 500;
 const figuresMs = 5_000;
 
 export interface EventSources {
@@ -35,11 +35,11 @@ export function createEvents(sources: EventSources, clock: Clock): Events {
   const listeners = new Set<(event: AdminEvent) => void>();
   /** The number of listeners of each caller. */
   const callers = new Map<string, number>();
-  let stopLooking: (() => void) | undefined;
+  let stopPolling: (() => void) | undefined;
   let known = { revisions: '', state: '' };
   let figuresSentMs = 0;
 
-  function look(): void {
+  function poll(): void {
     const nowMs = clock.monotonicMs();
     const now = toFingerprints(sources, clock);
     const before = known;
@@ -58,17 +58,17 @@ export function createEvents(sources: EventSources, clock: Clock): Events {
 
   function join(listener: (event: AdminEvent) => void): void {
     listeners.add(listener);
-    if (stopLooking !== undefined) return;
+    if (stopPolling !== undefined) return;
     known = toFingerprints(sources, clock);
     figuresSentMs = clock.monotonicMs();
-    stopLooking = repeatAfter(clock, lookMs, look);
+    stopPolling = repeatAfter(clock, pollMs, poll);
   }
 
   function leave(listener: (event: AdminEvent) => void): void {
     listeners.delete(listener);
     if (listeners.size > 0) return;
-    stopLooking?.();
-    stopLooking = undefined;
+    stopPolling?.();
+    stopPolling = undefined;
   }
 
   function goAway(caller: string): void {

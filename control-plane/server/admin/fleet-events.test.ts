@@ -4,7 +4,7 @@ import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
 import { createActivity } from '../history/activity/activity.ts';
 import { createMarks } from '../history/last-hour/marks.ts';
-import { lookMs, watchFleet } from './fleet-events.ts';
+import { pollMs, watchFleet } from './fleet-events.ts';
 
 function link(name: string, given: { readonly sinceMs?: number; readonly mode?: string }) {
   const { sinceMs, mode = 'allow' } = given;
@@ -55,12 +55,12 @@ test('an outage is marked from its beginning to its end, and is in the activity 
   const { clock, marks, activity, log, fleet } = setUp();
   const sinceMs = startMs - 2_000;
   fleet.links = [link('a', { sinceMs }), link('b', {})];
-  clock.advance(lookMs);
+  clock.advance(pollMs);
   fleet.links = [link('a', { sinceMs }), link('b', { sinceMs })];
-  clock.advance(lookMs);
-  clock.advance(lookMs);
+  clock.advance(pollMs);
+  clock.advance(pollMs);
   fleet.links = [link('a', {}), link('b', {})];
-  clock.advance(2 * lookMs);
+  clock.advance(2 * pollMs);
   const isOfStore = ({ text }: { readonly text: string }) => text.startsWith('Store');
   t.deepEqual(
     marks
@@ -69,7 +69,7 @@ test('an outage is marked from its beginning to its end, and is in the activity 
       .map(({ kind, atMs, text }) => [kind, atMs - startMs, text]),
     [
       ['outage', -2_000, 'Store unreachable: all requests are allowed, nothing is counted'],
-      ['recovered', 5 * lookMs, 'Store unreachable: over, after 32s'],
+      ['recovered', 5 * pollMs, 'Store unreachable: over, after 32s'],
     ],
   );
   t.deepEqual(
@@ -88,15 +88,15 @@ test('an outage is marked from its beginning to its end, and is in the activity 
 test('an outage seen by only one check is marked when it is over', (t) => {
   const { clock, marks, fleet } = setUp();
   fleet.links = [link('a', { sinceMs: startMs + 1_000 })];
-  clock.advance(lookMs);
+  clock.advance(pollMs);
   fleet.links = [link('a', {})];
-  clock.advance(lookMs);
+  clock.advance(pollMs);
   const found = marks.read().filter(({ kind }) => kind === 'outage' || kind === 'recovered');
   t.deepEqual(
     found.map(({ atMs, text }) => [atMs - startMs, text]),
     [
       [1_000, 'Store unreachable: all requests are allowed, nothing is counted'],
-      [2 * lookMs, 'Store unreachable: over, after 11s'],
+      [2 * pollMs, 'Store unreachable: over, after 11s'],
     ],
   );
 });
@@ -104,12 +104,12 @@ test('an outage seen by only one check is marked when it is over', (t) => {
 test('workers that connect or leave within a minute are one mark, and broken connections have their own', (t) => {
   const { clock, marks, fleet, names } = setUp();
   fleet.links = names(0, 2);
-  clock.advance(lookMs);
+  clock.advance(pollMs);
   fleet.links = names(0, 7);
-  clock.advance(lookMs);
+  clock.advance(pollMs);
   fleet.gone.add('w-6');
   fleet.links = names(1, 5);
-  clock.advance(lookMs);
+  clock.advance(pollMs);
   const texts = () =>
     marks
       .read()
@@ -122,7 +122,7 @@ test('workers that connect or leave within a minute are one mark, and broken con
   ]);
   clock.advance(60_000);
   fleet.links = names(1, 6);
-  clock.advance(lookMs);
+  clock.advance(pollMs);
   t.is(texts().at(-1), 'Worker w-6 connected');
 });
 

@@ -131,7 +131,7 @@ export interface FleetEvents {
 }
 
 /** A little more than the time between two reports of a worker. */
-export const lookMs = 6_000;
+export const pollMs = 6_000;
 /** Moves of workers within this time are one mark: a deployment restarts all of them. */
 const togetherMs = 60_000;
 
@@ -169,7 +169,7 @@ export function watchFleet(deps: FleetEventsDeps): FleetEvents {
     lastMoves.set(move, { mark: noted, names });
   }
 
-  function look(): void {
+  function poll(): void {
     const seen = readFleet(deps, clock.wallMs());
     const next = step(state, seen);
     state = next.state;
@@ -178,7 +178,7 @@ export function watchFleet(deps: FleetEventsDeps): FleetEvents {
   }
 
   note({ kind: 'control_plane', atMs: clock.wallMs(), text: 'This control plane started' });
-  const close = repeatAfter(clock, lookMs, look);
+  const close = repeatAfter(clock, pollMs, poll);
   return {
     noteAnswers(answers) {
       const atMs = clock.wallMs();

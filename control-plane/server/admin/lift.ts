@@ -93,7 +93,7 @@ function planLift(files: readonly StoredFile[], asked: LiftAsked, parseText: Par
       ? withoutLift(chosen?.descriptor, lift?.descriptor, asked, at)
       : withLift(chosen?.descriptor, lift?.descriptor, { ...asked, untilMs }, at);
   if (rule !== undefined && countRules(rule) > mostCopied) {
-    const detail = `${toName(asked)} cannot be lifted by itself: the rule at ${placeOf(chosen)} has more than ${mostCopied} rules below it, and a lift needs a copy of them`;
+    const detail = `${toName(asked)} cannot be lifted by itself: the rule at ${positionOf(chosen)} has more than ${mostCopied} rules below it, and a lift needs a copy of them`;
     throw new HttpError(409, { detail });
   }
   const document = (lift ?? chosen)?.document;
@@ -107,7 +107,7 @@ function planLift(files: readonly StoredFile[], asked: LiftAsked, parseText: Par
   for (const ended of [listEnded(document.descriptors, nowMs), []]) {
     const remove = [...ended, ...(lift ? [lift.descriptor] : [])];
     const text = changeText(file.text, { remove, add, first });
-    if (text !== undefined && says(parseText(text, file.path), document, wanted, ended)) {
+    if (text !== undefined && declares(parseText(text, file.path), document, wanted, ended)) {
       return [{ ...file, text }];
     }
   }
@@ -188,7 +188,7 @@ function withLift(chosen: Given, lift: Given, asked: LiftUntil, at: number): Rul
   }
   if (at < entries.length - 1) {
     const end = Math.max(untilMs, lift?.untilMs ?? 0);
-    const descriptors = placeBelow(base.descriptors, asked, at + 1);
+    const descriptors = insertBelow(base.descriptors, asked, at + 1);
     return { ...base, key, value, shareThreshold: false, untilMs: end, descriptors };
   }
   const limit = chosen?.rateLimit ?? base.rateLimit;
@@ -213,15 +213,15 @@ function withLift(chosen: Given, lift: Given, asked: LiftUntil, at: number): Rul
 }
 
 /** The rules of a copy, with the lift among them. */
-function placeBelow(
+function insertBelow(
   rules: readonly RuleDescriptor[],
   asked: LiftUntil,
   at: number,
 ): RuleDescriptor[] {
-  const { chosen, lift, others } = lookAt(rules, asked, at);
+  const { chosen, lift, others } = inspect(rules, asked, at);
   const isExact = chosen !== undefined && isNamed(chosen, asked.entries[at] as Entry);
   if (isExact && lift === undefined && at < asked.entries.length - 1) {
-    const descriptors = placeBelow(chosen.descriptors, asked, at + 1);
+    const descriptors = insertBelow(chosen.descriptors, asked, at + 1);
     return others.map((rule) => (rule === chosen ? { ...chosen, descriptors } : rule));
   }
   return [...others, withLift(chosen, lift, asked, at)];
@@ -236,20 +236,20 @@ function withoutLift(chosen: Given, lift: Given, asked: LiftAsked, at: number): 
     return { ...chosen, key, value, untilMs, descriptors };
   }
   if (lift === undefined) throw refuseUnlifted(asked);
-  const descriptors = takeFromBelow(lift.descriptors, asked, at + 1);
+  const descriptors = removeFromBelow(lift.descriptors, asked, at + 1);
   return isCopy(lift, chosen) && latestEnd(descriptors) === 0
     ? undefined
     : { ...lift, descriptors };
 }
 
-function takeFromBelow(
+function removeFromBelow(
   rules: readonly RuleDescriptor[],
   asked: LiftAsked,
   at: number,
 ): RuleDescriptor[] {
-  const { chosen, lift, others } = lookAt(rules, asked, at);
+  const { chosen, lift, others } = inspect(rules, asked, at);
   if (lift === undefined && chosen !== undefined && at < asked.entries.length - 1) {
-    const descriptors = takeFromBelow(chosen.descriptors, asked, at + 1);
+    const descriptors = removeFromBelow(chosen.descriptors, asked, at + 1);
     return others.map((rule) => (rule === chosen ? { ...chosen, descriptors } : rule));
   }
   const left = withoutLift(chosen, lift, asked, at);
@@ -257,7 +257,7 @@ function takeFromBelow(
 }
 
 /** `others`: without ended rules, and without `lift`. */
-function lookAt(rules: readonly RuleDescriptor[], { entries, nowMs }: LiftAsked, at: number) {
+function inspect(rules: readonly RuleDescriptor[], { entries, nowMs }: LiftAsked, at: number) {
   const { key, value } = entries[at] as Entry;
   const composite = toCompositeKey(key, value);
   const lift = rules.find((rule) => isEndingAs(rule, composite, nowMs));
@@ -335,7 +335,7 @@ interface Wanted {
 }
 
 /** Whether the new document has the wanted rules, and is otherwise unchanged. */
-function says(
+function declares(
   { document: after }: ParsedDocument,
   before: RuleDocument,
   { lift, rule, chain }: Wanted,
@@ -343,8 +343,8 @@ function says(
 ): boolean {
   if (after === undefined || after.domain !== before.domain) return false;
   const gone = new Set([...removed, ...(lift ? [lift] : [])]);
-  const kept = listEnding(before.descriptors, [], gone);
-  const wanted = rule === undefined ? kept : [...kept, describe(rule, chain)];
+  const remaining = listEnding(before.descriptors, [], gone);
+  const wanted = rule === undefined ? remaining : [...remaining, describe(rule, chain)];
   const found = listEnding(after.descriptors, [], new Set());
   return (
     lastingOf(before) === lastingOf(after) && wanted.sort().join('\n') === found.sort().join('\n')
@@ -380,7 +380,7 @@ function toName({ entries }: Pick<LiftAsked, 'entries'>): string {
   return toExcerpt(entries.map(({ key, value }) => `(${key}=${value})`).join(''), 200);
 }
 
-function placeOf(rule: LocatedRule | undefined): string {
+function positionOf(rule: LocatedRule | undefined): string {
   return rule === undefined ? 'an unknown place' : toPositionText(rule);
 }
 

@@ -42,8 +42,8 @@ test('the items of a generator are made when they are sent', async (t) => {
   t.is(made, 0);
   await reader?.read();
   t.true(made > 0 && made < list.length / 2, `${made}`);
-  const whole = streamJson({ list: make(), after: 1 });
-  t.true((await whole.text()) === JSON.stringify({ list, after: 1 }));
+  const response = streamJson({ list: make(), after: 1 });
+  t.true((await response.text()) === JSON.stringify({ list, after: 1 }));
 });
 
 test('the end of a long answer is reported once: when it has been read, when its reader leaves, or at once if it is short', async (t) => {

@@ -8,7 +8,7 @@ import type { CountersJson } from '../fleet/counter-answers.ts';
 import { Building } from '../snapshot/building.ts';
 import { createExamine } from './examination.ts';
 import { toOutcome } from './outcome-json.ts';
-import { placingRules } from './rule-rows.ts';
+import { locatingRules } from './rule-rows.ts';
 
 const examine = createExamine(
   new Building({
@@ -32,7 +32,7 @@ const { documents } = await examine({ files: [{ path: 'd.yaml', text }], problem
 
 /** One descriptor for each key. */
 function explain(...keys: readonly string[]) {
-  const rules = runAtOnce(placingRules(documents)).get('d');
+  const rules = runAtOnce(locatingRules(documents)).get('d');
   if (rules === undefined) throw new Error('the rules are wrong');
   const descriptors = keys.map((key) => [{ key, value: 'ada' }]);
   return runAtOnce(explainRequest('d', rules, descriptors, 0));

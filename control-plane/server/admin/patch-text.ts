@@ -64,8 +64,8 @@ function* countSameAtEnd(one: string, other: string, start: number): Generator<v
     yield;
   }
   while (same < most && one[one.length - 1 - same] === other[other.length - 1 - same]) same++;
-  const isWhole = [one, other].every((text) => isStartOfLine(text, text.length - same));
-  return isWhole ? same : one.length - endOfLine(one, one.length - same);
+  const isAtLineStart = [one, other].every((text) => isStartOfLine(text, text.length - same));
+  return isAtLineStart ? same : one.length - endOfLine(one, one.length - same);
 }
 
 function isStartOfLine(text: string, at: number): boolean {

@@ -119,8 +119,8 @@ export async function findRuleHistory(
   }
   return { changes: found.map(toChange), next: undefined };
 
-  function toChange({ index: _, now, ...change }: (typeof found)[number], place: number) {
-    const isBack = found.slice(place + 1).find((each) => isSame(each.now, now));
+  function toChange({ index: _, now, ...change }: (typeof found)[number], position: number) {
+    const isBack = found.slice(position + 1).find((each) => isSame(each.now, now));
     return isBack === undefined || now.length === 0
       ? change
       : { ...change, restores: isBack.revision.id };

@@ -11,7 +11,7 @@ import { toSegments } from '../../../shared/rules/lookup/rule-limit.ts';
 import type { RuleDescriptor, RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { maxNameLength } from '../fleet/limits.ts';
 import type { RuleSeries } from '../fleet/rule-rates.ts';
-import { type ListedRule, lineageOf, listRules, placingRules } from './rule-rows.ts';
+import { type ListedRule, lineageOf, listRules, locatingRules } from './rule-rows.ts';
 
 export interface RuleOwners {
   /** Undefined if the rules in force have none for it. */
@@ -37,12 +37,12 @@ export function findingRuleOwners(documents: readonly RuleDocument[]): Generator
 }
 
 function* creatingRuleOwners(documents: readonly RuleDocument[]): Generator<void, RuleOwners> {
-  const placed = yield* placingRules(documents);
+  const located = yield* locatingRules(documents);
   const byName = new Map<string, ListedRule>();
   let seen = 0;
   // A rule's name takes precedence over the metric key of another rule.
   for (const namesOf of [nameOf, metricNamesOf]) {
-    for (const [domain, rules] of placed) {
+    for (const [domain, rules] of located) {
       for (const rule of listRules(domain, rules)) {
         if (++seen % rulesAtOnce === 0) yield;
         if (rule.name.length > longestReported) continue;
@@ -70,7 +70,7 @@ function* creatingRuleOwners(documents: readonly RuleDocument[]): Generator<void
     nameOf: (metricKey) => find(metricKey)?.name ?? metricKey,
     limitOf(metricKey) {
       if (byName.has(metricKey)) return undefined;
-      const segments = segmentsOf(find(metricKey)?.placed.descriptor);
+      const segments = segmentsOf(find(metricKey)?.located.descriptor);
       return segments.find((segment) => metricKey.endsWith(`.${segment}`));
     },
   };

@@ -4,12 +4,13 @@ import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import {
   countingRules,
   findingRules,
-  placingRules,
+  locatingRules,
   type RowsQuestion,
   toRow,
 } from './rule-rows.ts';
 
-const placedRules = (given: Parameters<typeof placingRules>[0]) => runAtOnce(placingRules(given));
+const locatedRules = (given: Parameters<typeof locatingRules>[0]) =>
+  runAtOnce(locatingRules(given));
 
 const { document } = parseRuleDocument(
   `domain: d
@@ -29,7 +30,7 @@ descriptors:
 const documents = document === undefined ? [] : [document];
 const all = { text: '', offset: 0, limit: 5_000 };
 const findIn = (given: typeof documents, asked: Partial<RowsQuestion> = {}) => {
-  const rules = placedRules(given).get('d') ?? [];
+  const rules = locatedRules(given).get('d') ?? [];
   const { total, found } = runAtOnce(findingRules('d', rules, { ...all, ...asked }));
   return { total, rows: found.map(toRow) };
 };
@@ -63,7 +64,7 @@ test('a rule is found by its name, limit, mode, owner and file, in any letter ca
 test('a page of the matching rules is returned, with the number of all', (t) => {
   const { total, rows: some } = findIn(documents, { text: 'd.', offset: 1, limit: 1 });
   t.deepEqual([total, some.map(({ rule }) => rule)], [3, ['d.plan_free.user']]);
-  t.is(runAtOnce(countingRules(placedRules(documents).get('d') ?? [])), 3);
+  t.is(runAtOnce(countingRules(locatedRules(documents).get('d') ?? [])), 3);
 });
 
 test('limits read as operators write them', (t) => {
@@ -92,7 +93,7 @@ test('limits read as operators write them', (t) => {
 });
 
 test('the same documents are processed once', (t) => {
-  t.is(placedRules(documents), placedRules(documents));
+  t.is(locatedRules(documents), locatedRules(documents));
 });
 
 test('domains are in numeric order', (t) => {
@@ -100,5 +101,5 @@ test('domains are in numeric order', (t) => {
     const parsed = parseRuleDocument(`domain: ${name}\ndescriptors:\n  - key: k\n`, `${name}.yaml`);
     return parsed.document ?? [];
   });
-  t.deepEqual([...placedRules(named).keys()], ['b', 'd-2', 'd-10']);
+  t.deepEqual([...locatedRules(named).keys()], ['b', 'd-2', 'd-10']);
 });

@@ -41,18 +41,18 @@ export const ruleRowJson = Type.Object(
 );
 export type RuleRow = Type.Static<typeof ruleRowJson>;
 
-type Placed = ReadonlyMap<string, readonly LocatedRule[]>;
-const placedByDocuments = new MadeOnce<readonly RuleDocument[], Placed>();
+type Located = ReadonlyMap<string, readonly LocatedRule[]>;
+const locatedByDocuments = new MadeOnce<readonly RuleDocument[], Located>();
 
 /** Sorts `d2` before `d10`. */
 const names = new Intl.Collator('en', { numeric: true });
 
 /** Like `locateRules`, with domains in the order of their names; the same documents are processed once. In steps. */
-export function placingRules(documents: readonly RuleDocument[]): Generator<void, Placed> {
-  return placedByDocuments.of(documents, () => placing(documents));
+export function locatingRules(documents: readonly RuleDocument[]): Generator<void, Located> {
+  return locatedByDocuments.of(documents, () => locating(documents));
 }
 
-function* placing(documents: readonly RuleDocument[]): Generator<void, Placed> {
+function* locating(documents: readonly RuleDocument[]): Generator<void, Located> {
   const byName = ([a]: [string, unknown], [b]: [string, unknown]) => names.compare(a, b);
   const found: [string, readonly LocatedRule[]][] = [];
   for (const [domain, group] of groupByDomain(documents)) {
@@ -66,7 +66,7 @@ function* placing(documents: readonly RuleDocument[]): Generator<void, Placed> {
 export interface ListedRule {
   /** The same as `RuleRow.rule`. */
   readonly name: string;
-  readonly placed: LocatedRule;
+  readonly located: LocatedRule;
   readonly above: ListedRule | undefined;
 }
 
@@ -83,10 +83,10 @@ function* listBelow(
   rules: readonly LocatedRule[],
   above: ListedRule | undefined,
 ): Generator<ListedRule, void> {
-  for (const placed of rules) {
-    const rule = { name: `${start}.${placed.composite}`, placed, above };
+  for (const located of rules) {
+    const rule = { name: `${start}.${located.composite}`, located, above };
     yield rule;
-    if (placed.children.length > 0) yield* listBelow(rule.name, placed.children, rule);
+    if (located.children.length > 0) yield* listBelow(rule.name, located.children, rule);
   }
 }
 
@@ -140,7 +140,7 @@ export function hasText(rule: ListedRule, sought: string): boolean {
 }
 
 export function toRow(rule: ListedRule): RuleRow {
-  const { descriptor, document } = rule.placed;
+  const { descriptor, document } = rule.located;
   const { rateLimit, position } = descriptor;
   const lineage = lineageOf(rule);
   const entries = lineage.map(({ key, value }) => ({ key, value }));
@@ -165,7 +165,7 @@ export function toRow(rule: ListedRule): RuleRow {
 export function lineageOf(rule: ListedRule): RuleDescriptor[] {
   const lineage: RuleDescriptor[] = [];
   for (let each: ListedRule | undefined = rule; each !== undefined; each = each.above) {
-    lineage.push(each.placed.descriptor);
+    lineage.push(each.located.descriptor);
   }
   return lineage.reverse();
 }

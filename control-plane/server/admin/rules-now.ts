@@ -3,7 +3,7 @@ import { didYouMean, nearestWord } from '../../../shared/nearest-word.ts';
 import type { LocatedRule } from '../../../shared/rules/lookup/located-rule.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { findDocumentsAt } from '../../../shared/rules/rule-end.ts';
-import { placingRules } from './rule-rows.ts';
+import { locatingRules } from './rule-rows.ts';
 
 /** The top level of one domain; undefined if the documents do not have it. `nowMs`: wall time. In steps. */
 export function* findRulesNow(
@@ -11,7 +11,7 @@ export function* findRulesNow(
   domain: string,
   nowMs: number,
 ): Generator<void, readonly LocatedRule[] | undefined> {
-  return (yield* placingRules(yield* findDocumentsAt(documents, nowMs))).get(domain);
+  return (yield* locatingRules(yield* findDocumentsAt(documents, nowMs))).get(domain);
 }
 
 /** Human-readable. `known`: the names of the existing domains. */

@@ -294,38 +294,44 @@ function judge(
   { nowMs, rollout, memory }: Pick<StatusSources, 'nowMs' | 'rollout' | 'memory'>,
 ): Pick<StatusJson, 'verdict' | 'text'> {
   const { newest, inForce, store } = state;
-  const kept = inForce
+  const consequence = inForce
     ? `revision ${toShortId(inForce.revision.id)} stays in force`
     : 'nothing is in force';
   if (newest !== undefined && !newest.valid) {
     const errors = newest.problems.filter(isError);
     const id = toShortId(newest.revision.id);
     if (newest.isHeldBack) {
-      const text = `revision ${id} is ${errors[0]?.message ?? 'held back'}: ${kept} until it is approved`;
+      const text = `revision ${id} is ${errors[0]?.message ?? 'held back'}: ${consequence} until it is approved`;
       return { verdict: 'held_back', text };
     }
     const takenBack = errors.find(({ rule }) => rule === 'taken-back');
     if (takenBack !== undefined) {
-      return { verdict: 'taken_back', text: `revision ${id} was ${takenBack.message}: ${kept}` };
+      return {
+        verdict: 'taken_back',
+        text: `revision ${id} was ${takenBack.message}: ${consequence}`,
+      };
     }
     const first = errors[0] ? toHeading(errors[0]) : '';
-    const text = `revision ${id} has ${toCountText(errors.length, 'error')} (${first}): ${kept}`;
+    const text = `revision ${id} has ${toCountText(errors.length, 'error')} (${first}): ${consequence}`;
     return { verdict: 'invalid', text };
   }
   if (store.failingSinceMs !== undefined) {
     const seconds = Math.max(0, Math.round((nowMs - store.failingSinceMs) / 1000));
     const age = formatDuration(seconds * 1000);
     const reason = store.lastError ?? 'no reason is known';
-    const text = `the store has not been reached for ${age} (${reason}), so the newest revision is not known: ${kept}`;
+    const text = `the store has not been reached for ${age} (${reason}), so the newest revision is not known: ${consequence}`;
     return { verdict: 'pending', text };
   }
   if (newest === undefined && memory.error !== undefined) {
-    const text = `no revision is served before it is known what was taken back: ${memory.error}: ${kept}`;
+    const text = `no revision is served before it is known what was taken back: ${memory.error}: ${consequence}`;
     return { verdict: 'pending', text };
   }
   // A revision can be on trial while nothing is in force: workers keep other rules than a fresh control plane knows.
   if (newest === undefined || (inForce === undefined && rollout === undefined)) {
-    return { verdict: 'pending', text: `no revision has been read from the store yet: ${kept}` };
+    return {
+      verdict: 'pending',
+      text: `no revision has been read from the store yet: ${consequence}`,
+    };
   }
   const id = `revision ${toShortId(newest.revision.id)}`;
   if (inForce?.revision.id !== newest.revision.id) {
@@ -336,7 +342,7 @@ function judge(
     );
     const waits = isRefused ? 'refused' : 'pending';
     const verdict = rollout?.phase === 'indivisible' ? 'held_back' : waits;
-    return { verdict, text: `${id} ${text}: ${kept}` };
+    return { verdict, text: `${id} ${text}: ${consequence}` };
   }
   if (counts.inForce < counts.connected) {
     const first = workers.find(({ state }) => state === 'refused');

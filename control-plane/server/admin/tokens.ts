@@ -41,24 +41,25 @@ export function parseTokens(text: string, file: string): TokensResult {
   const holders = new Map<string, string>();
   for (const [index, line] of text.split(/\r?\n/).entries()) {
     if (line.trim() === '' || line.trimStart().startsWith('#')) continue;
-    const place = `${file}:${index + 1}`;
+    const position = `${file}:${index + 1}`;
     const [name = '', scope = '', token = '', ...rest] = line.trim().split(/\s+/);
     if (token === '' || rest.length > 0) {
-      problems.push(`${place}: write a name, a scope and a token, with spaces between`);
+      problems.push(`${position}: write a name, a scope and a token, with spaces between`);
       continue;
     }
     const digest = toDigest(token);
-    if (!isScope(scope)) problems.push(`${place}: the scope is not one of ${scopes.join(', ')}`);
+    if (!isScope(scope)) problems.push(`${position}: the scope is not one of ${scopes.join(', ')}`);
     else entries.push({ owner: { name, scope }, digest });
     if (!/^[\w.@-]{1,64}$/.test(name)) {
-      problems.push(`${place}: a name has 1 to 64 letters, digits and . _ @ -`);
-    } else if (names.has(name)) problems.push(`${place}: there are two tokens of the name ${name}`);
+      problems.push(`${position}: a name has 1 to 64 letters, digits and . _ @ -`);
+    } else if (names.has(name))
+      problems.push(`${position}: there are two tokens of the name ${name}`);
     names.add(name);
     const holder = holders.get(digest.toString('hex'));
-    if (holder !== undefined) problems.push(`${place}: it is the token of ${holder} as well`);
+    if (holder !== undefined) problems.push(`${position}: it is the token of ${holder} as well`);
     else holders.set(digest.toString('hex'), name);
     if (token.length < shortestToken) {
-      problems.push(`${place}: a token has at least ${shortestToken} characters`);
+      problems.push(`${position}: a token has at least ${shortestToken} characters`);
     }
   }
   if (entries.length > maxTokens) problems.push(`${file}: more than ${maxTokens} tokens`);
@@ -115,10 +116,10 @@ export async function openTokenFile(deps: TokenFileDeps): Promise<TokenFile> {
   let isClosed = false;
   const stop = repeatAfter(clock, intervalMs, async () => {
     const reading = await readTokens(deps);
-    if (!isClosed) take(reading);
+    if (!isClosed) accept(reading);
   });
 
-  function take(reading: FileReading): void {
+  function accept(reading: FileReading): void {
     if (!reading.ok) {
       const text = reading.problems.join('\n');
       if (text !== lastProblem) log.error(`The tokens in force are kept: ${text}`);

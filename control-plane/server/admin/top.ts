@@ -199,7 +199,7 @@ function underRules(rates: TopFacts['rates'], owners: RuleOwners): TopRate[] {
       shadowMode:
         known.shadowMode ||
         shadowMode ||
-        owners.find(metricKey)?.placed.descriptor.shadowMode === true,
+        owners.find(metricKey)?.located.descriptor.shadowMode === true,
       ofLimits,
     });
   }

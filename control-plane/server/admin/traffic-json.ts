@@ -47,7 +47,7 @@ export const figuresJson = Type.Object(
 export type FiguresJson = Type.Static<typeof figuresJson>;
 
 /** Optional: an older control plane does not include them. */
-const storeTrouble = {
+const storeProblem = {
   withoutStorePerSecond: Type.Optional(
     Type.Number({ description: 'Requests that were answered without the store' }),
   ),
@@ -83,7 +83,7 @@ const quota = Type.Optional(
 export const trafficJson = Type.Object(
   {
     ...{ workers: Type.Integer({ description: 'Those that report' }), ...rates },
-    ...{ ...storeTrouble, quota },
+    ...{ ...storeProblem, quota },
   },
   { title: 'Traffic' },
 );
@@ -131,7 +131,7 @@ export function createFindFigures(
 ): FindFigures {
   const named = new Set(workers.map(({ instance }) => instance));
   const byInstance = new Map<string, LinkedWorker>();
-  const byPlace = new Map<string, WorkerFigures[]>();
+  const byAddress = new Map<string, WorkerFigures[]>();
   for (const link of linked) {
     const { hello, address, figures } = link;
     if (figures === undefined) continue;
@@ -139,11 +139,11 @@ export function createFindFigures(
       byInstance.set(hello.instance, link);
       continue;
     }
-    const place = toPlace(hello.nodeId, address);
-    byPlace.set(place, [...(byPlace.get(place) ?? []), figures]);
+    const key = toKey(hello.nodeId, address);
+    byAddress.set(key, [...(byAddress.get(key) ?? []), figures]);
   }
   function find({ node, instance, address }: Parameters<FindFigures>[0]) {
-    if (instance === undefined) return byPlace.get(toPlace(node.id, address)) ?? [];
+    if (instance === undefined) return byAddress.get(toKey(node.id, address)) ?? [];
     const { hello, figures } = byInstance.get(instance) ?? {};
     return figures !== undefined && hello?.nodeId === node.id ? [figures] : [];
   }
@@ -219,6 +219,6 @@ function toP99(all: readonly (readonly number[])[]): P99 {
     : { p99Ms: p99Ms ?? null, p99AboveMs: null };
 }
 
-function toPlace(nodeId: string, address: string): string {
+function toKey(nodeId: string, address: string): string {
   return `${nodeId}\n${address.slice(0, address.lastIndexOf(':'))}`;
 }

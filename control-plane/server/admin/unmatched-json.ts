@@ -26,16 +26,16 @@ export const unmatchedJson = Type.Object({ samples: Type.Array(sampleJson) });
 export type UnmatchedJson = Type.Static<typeof unmatchedJson>;
 
 const maxShown = 50;
-type Placed = ReadonlyMap<string, readonly LocatedRule[]>;
+type Located = ReadonlyMap<string, readonly LocatedRule[]>;
 /** Finding the nearest rule is expensive: each sample is explained once under the same rules. */
-const explained = new WeakMap<Placed, Map<string, Explanation>>();
+const explained = new WeakMap<Located, Map<string, Explanation>>();
 type Explanation = Pick<SampleJson, 'reason' | 'hint' | 'nearest'>;
 
 /** Joins the samples of control planes, and explains the first ones: each descriptor once, and if there are too many, an
  * equal number from each control plane. In steps. */
 export function* explainSamples(
   all: readonly (readonly UnmatchedSample[])[],
-  placed: Placed,
+  located: Located,
 ): Generator<void, SampleJson[]> {
   const most = Math.max(...all.map(({ length }) => length));
   const inTurn = Array.from({ length: most }, (_, turn) =>
@@ -52,25 +52,25 @@ export function* explainSamples(
         .sort()
         .at(-1) ?? '',
   }));
-  const before = explained.get(placed);
+  const before = explained.get(located);
   const now = new Map<string, Explanation>();
   const shown: SampleJson[] = [];
   for (const sample of joined.slice(0, maxShown)) {
     const key = toKey(sample);
-    const explanation = before?.get(key) ?? (yield* explain(sample, placed));
+    const explanation = before?.get(key) ?? (yield* explain(sample, located));
     now.set(key, explanation);
     shown.push({ ...sample, ...explanation });
     yield;
   }
-  explained.set(placed, now);
+  explained.set(located, now);
   return shown;
 }
 
 function* explain(
   { domain, entries }: Pick<UnmatchedSample, 'domain' | 'entries'>,
-  placed: Placed,
+  located: Located,
 ): Generator<void, Explanation> {
-  const rules = placed.get(domain);
+  const rules = located.get(domain);
   if (rules === undefined) {
     return { reason: `there are no rules for the domain ${domain}`, hint: null, nearest: null };
   }

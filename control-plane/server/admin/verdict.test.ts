@@ -8,16 +8,16 @@ import { type Answer, judgeAnswers } from './verdict.ts';
 const newest = '2'.repeat(40);
 const older = '1'.repeat(40);
 
-const keepsOlder = { inForce: { id: older, content: 'one' } };
-const invalid = { ...keepsOlder, newest: { id: newest, valid: false, problems: [] } };
-const rolledOut = { ...keepsOlder, rollout: { revision: newest }, verdict: 'pending' };
+const servesOlder = { inForce: { id: older, content: 'one' } };
+const invalid = { ...servesOlder, newest: { id: newest, valid: false, problems: [] } };
+const rolledOut = { ...servesOlder, rollout: { revision: newest }, verdict: 'pending' };
 
 /** Differences from a control plane that has the newest revision in force on two workers. Words that end in `=` have a
  * value, with `_` in place of blanks. */
 const words: Readonly<Record<string, object | ((value: string) => object)>> = {
   nobody: { verdict: 'no_workers', workers: { connected: 0 } },
   unsettled: { settled: false },
-  'keeps-older': keepsOlder,
+  'keeps-older': servesOlder,
   'serves-nothing': { inForce: null },
   'serves-other-rules': { inForce: { id: newest, content: 'other' } },
   'serves=': (id) => ({ inForce: { id: id.repeat(40), content: 'one' } }),

@@ -35,7 +35,9 @@ export interface Verdict {
 export function judgeAnswers(answers: readonly Answer[], question: Question): Verdict {
   const known = answers
     .filter((answer) => answer.status !== undefined)
-    .map((answer): Placed => ({ ...answer, place: placeOf(answer.status, question.revision) }));
+    .map(
+      (answer): KnownAnswer => ({ ...answer, place: positionOf(answer.status, question.revision) }),
+    );
   const [difference, late] = [findDifference(known), findLate(known)];
   const all: Answers = { answers, known, question, difference, late };
   return (
@@ -50,18 +52,18 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
 }
 
 /** A control plane that answers, and the position of the requested revision in its store. */
-interface Placed extends Answered {
+interface KnownAnswer extends Answered {
   readonly place: AskedJson['place'];
 }
 
 interface Answers {
   readonly answers: readonly Answer[];
-  readonly known: readonly Placed[];
+  readonly known: readonly KnownAnswer[];
   readonly question: Question;
   /** How the served revisions differ. */
   readonly difference: string | undefined;
   /** A control plane with workers that do not have the requested revision. */
-  readonly late: Placed | undefined;
+  readonly late: KnownAnswer | undefined;
 }
 
 function pending(text: string): Verdict {
@@ -130,7 +132,7 @@ function judgeLate(all: Answers): Verdict | undefined {
   const { late, question } = all;
   if (late === undefined) return undefined;
   const { verdict, text } = late.status;
-  const place = placeTexts[late.place](`revision ${question.revision}`);
+  const place = positionTexts[late.place](`revision ${question.revision}`);
   const judged = pending(quote(all, late, place + text));
   return verdict === 'refused' ? { ...judged, verdict } : judged;
 }
@@ -150,7 +152,7 @@ function judgeReach({ known, question: { revision, minWorkers } }: Answers): Ver
 }
 
 /** A control plane with a refusal, or else one that speaks for all. */
-function findLate(known: readonly Placed[]): Placed | undefined {
+function findLate(known: readonly KnownAnswer[]): KnownAnswer | undefined {
   const unsettled = known.filter((each) => isUnsettled(each.status) || !isMeant(each));
   return (
     unsettled.find(({ status }) => status.verdict === 'refused') ??
@@ -160,7 +162,7 @@ function findLate(known: readonly Placed[]): Placed | undefined {
 }
 
 /** Whether the newest revision is the requested one, or was made from it. */
-function isMeant({ place }: Placed): boolean {
+function isMeant({ place }: KnownAnswer): boolean {
   return place === 'newest' || place === 'superseded';
 }
 
@@ -204,12 +206,15 @@ function isUnsettled({ verdict }: StatusJson): boolean {
 }
 
 /** An older control plane reports only the newest revision. */
-function placeOf({ asked, newest }: StatusJson, revision: string | undefined): AskedJson['place'] {
+function positionOf(
+  { asked, newest }: StatusJson,
+  revision: string | undefined,
+): AskedJson['place'] {
   if (revision === undefined || newest?.id.startsWith(revision)) return 'newest';
   return asked?.place ?? 'not_known';
 }
 
-const placeTexts: Readonly<Record<AskedJson['place'], (revision: string) => string>> = {
+const positionTexts: Readonly<Record<AskedJson['place'], (revision: string) => string>> = {
   newest: () => '',
   superseded: (revision) => `${revision} was superseded: `,
   apart: (revision) => `${revision} is not the newest, which was not made from it: `,

@@ -105,7 +105,7 @@ export function toWorkersJson(
       protocol: mode,
       connectedSince: toTime(sinceMs),
       group: snapshots.groupOf(node) ?? null,
-      ...toPlace(worker, snapshots, ids),
+      ...toRulesState(worker, snapshots, ids),
       ...(worker.isUnused && { unused: true }),
       sent: toVersionJson(sent),
       acked: toVersionJson(acked),
@@ -137,7 +137,7 @@ interface RevisionIds {
 }
 
 /** Whether it has its rules, and their revision. */
-function toPlace(
+function toRulesState(
   worker: ConnectedWorker,
   snapshots: WorkerSnapshots,
   ids: RevisionIds,

@@ -33,7 +33,7 @@ export class Default extends AdminController {
     const history = await this.fromStore(store.history(searchedRevisions));
     const own = toEntries(activity.read(), rollout.memory().outcomes, history);
     const { values, missing } = await answers;
-    const others = values.flatMap(({ deeds }) => deeds);
+    const others = values.flatMap((answer) => answer.deeds);
     return {
       deeds: findEntries([...own, ...others], { who, object, sinceMs, untilMs, limit }),
       missing,

@@ -122,7 +122,7 @@ export class Default extends AdminController {
       domain,
       revision: revision.id,
       etag,
-      place: rule === undefined ? null : await findPlace(files, documents, rule),
+      place: rule === undefined ? null : await findPosition(files, documents, rule),
       files: files.map(({ path, text }) => ({ path, yaml: text })),
       problems: this.toProblems(problems.filter(({ file }) => paths.has(file))),
     });
@@ -297,13 +297,13 @@ function* listing(
   return domains;
 }
 
-async function findPlace(
+async function findPosition(
   files: readonly StoredFile[],
   documents: Examination['documents'],
   rule: string,
 ): Promise<DomainJson['place']> {
   const { document, descriptor } =
-    (await runInSlices(findingRuleOwners(documents))).find(rule)?.placed ?? {};
+    (await runInSlices(findingRuleOwners(documents))).find(rule)?.located ?? {};
   const file = files.find(({ path }) => path === document?.file);
   const line = descriptor?.position?.line;
   const range = file && line && (await runInSlices(findingRuleLines(file.text, line)));

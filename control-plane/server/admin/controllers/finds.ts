@@ -7,7 +7,7 @@ import { findDocumentsAt } from '../../../../shared/rules/rule-end.ts';
 import { findSharedIds, toWorkerName } from '../../fleet/worker-name.ts';
 import { AdminController } from '../admin-controller.ts';
 import { revisionJson, toRevisionJson } from '../revision-json.ts';
-import { hasText, listRules, placingRules, type RuleRow, toRow } from '../rule-rows.ts';
+import { hasText, listRules, locatingRules, type RuleRow, toRow } from '../rule-rows.ts';
 
 const findsJson = Type.Object(
   {
@@ -58,13 +58,13 @@ export class Default extends AdminController {
     const isFound = (...names: (string | undefined)[]) =>
       names.some((name) => name?.toLowerCase().includes(sought));
     const current = await runInSlices(findDocumentsAt(snapshots.documents, clock.wallMs()));
-    const placed = await runInSlices(placingRules(current));
-    const { rules, open } = await runInSlices(findingRules(placed, sought));
+    const located = await runInSlices(locatingRules(current));
+    const { rules, open } = await runInSlices(findingRules(located, sought));
     const listed = workers.list();
     const shared = findSharedIds(listed);
     const history = await this.fromStore(store.history(searchedRevisions));
     return {
-      domains: [...placed.keys()].filter((name) => isFound(name)).slice(0, most),
+      domains: [...located.keys()].filter((name) => isFound(name)).slice(0, most),
       rules: rules.map(({ domain, row: { rule, limits, file } }) => ({
         domain,
         rule,
@@ -96,18 +96,18 @@ interface FoundRule {
 
 /** The first rules that contain the text, which is in lower case, and the first that count each value. In steps. */
 function* findingRules(
-  placed: ReadonlyMap<string, readonly LocatedRule[]>,
+  located: ReadonlyMap<string, readonly LocatedRule[]>,
   sought: string,
 ): Generator<void, { readonly rules: FoundRule[]; readonly open: FoundRule[] }> {
   const rules: FoundRule[] = [];
   const open: FoundRule[] = [];
   let seen = 0;
-  for (const [domain, top] of placed) {
+  for (const [domain, top] of located) {
     for (const rule of listRules(domain, top)) {
       if (rules.length === most && open.length === most) return { rules, open };
       if (++seen % 100 === 0) yield;
       if (rules.length < most && hasText(rule, sought)) rules.push({ domain, row: toRow(rule) });
-      if (open.length === most || rule.placed.descriptor.value !== '') continue;
+      if (open.length === most || rule.located.descriptor.value !== '') continue;
       const row = toRow(rule);
       if (countsEachValue(row)) open.push({ domain, row });
     }

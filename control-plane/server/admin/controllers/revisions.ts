@@ -23,7 +23,7 @@ const listedRevision = Type.Object({
   outcome: orNull(revisionOutcomeJson),
 });
 export type ListedRevisionJson = Type.Static<typeof listedRevision>;
-const wholeRevision = Type.Object({
+const fullRevision = Type.Object({
   ...revisionFields,
   valid: Type.Boolean(),
   files: Type.Array(fileJson),
@@ -58,7 +58,7 @@ export class Default extends AdminController {
     summary: 'Read a revision; the beginning of its id is enough',
     path: [optional(id)],
     query: listQuery,
-    returns: { 200: wholeRevision },
+    returns: { 200: fullRevision },
     failures: { 503: undefined },
     shorter: {
       0: {

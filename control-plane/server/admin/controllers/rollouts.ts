@@ -81,9 +81,9 @@ export class Default extends AdminController {
       const { newest } = this.api.snapshots.state();
       const trial = before?.revision ?? (action === 'retry' ? newest?.revision.id : undefined);
       const inForce = this.api.snapshots.state().inForce?.revision.id;
-      const said = `${words[action]} by ${entry.who}: ${reason}`;
+      const fullReason = `${words[action]} by ${entry.who}: ${reason}`;
       const refusal = rollout.plan
-        ? await rollout.act(action, said, entry.who, meant)
+        ? await rollout.act(action, fullReason, entry.who, meant)
         : 'revisions are not rolled out in steps here (serve --rollout)';
       if (refusal !== undefined) throw new HttpError(409, { detail: refusal });
       // The revision before, for the workers that the action affects; a pause and its end affect none.

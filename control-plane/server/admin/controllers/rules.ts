@@ -9,7 +9,7 @@ import {
   countingRules,
   findingRules,
   type ListedRule,
-  placingRules,
+  locatingRules,
   type RuleRow,
   ruleRowJson,
   toRow,
@@ -59,19 +59,19 @@ export class Default extends AdminController {
     if (revision === undefined) throw this.refuse(503, 'no revision is in force yet');
     const { snapshots, clock } = this.api;
     const current = await runInSlices(findDocumentsAt(snapshots.documents, clock.wallMs()));
-    const placed = await runInSlices(placingRules(current));
+    const located = await runInSlices(locatingRules(current));
     if (domain === undefined) {
       const sought = search?.toLowerCase() ?? '';
-      const all = [...placed].filter(([name]) => name.toLowerCase().includes(sought));
+      const all = [...located].filter(([name]) => name.toLowerCase().includes(sought));
       const domains: DomainsJson['domains'] = [];
       for (const [name, rules] of all.slice(offset, offset + limit)) {
         domains.push({ domain: name, rules: await runInSlices(countingRules(rules)) });
       }
       return { revision, total: all.length, domains };
     }
-    const rules = placed.get(domain);
+    const rules = located.get(domain);
     if (rules === undefined) {
-      throw new HttpError(404, { detail: toUnknownDomainText(domain, placed.keys()) });
+      throw new HttpError(404, { detail: toUnknownDomainText(domain, located.keys()) });
     }
     const asked = { text: search ?? '', offset, limit };
     const { total, found } = await runInSlices(findingRules(domain, rules, asked));

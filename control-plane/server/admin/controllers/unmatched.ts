@@ -4,7 +4,7 @@ import { runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, op } from '../../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';
 import { askingPeer } from '../peer-json.ts';
-import { placingRules } from '../rule-rows.ts';
+import { locatingRules } from '../rule-rows.ts';
 import { explainSamples, unmatchedJson } from '../unmatched-json.ts';
 
 export class Default extends AdminController {
@@ -21,9 +21,9 @@ export class Default extends AdminController {
 
   async GET({ peer }: Fields<typeof Default.GET>) {
     const { values } = await this.askPeers('/unmatched', unmatchedJson, peer);
-    const placed = await runInSlices(placingRules(this.api.snapshots.documents));
+    const located = await runInSlices(locatingRules(this.api.snapshots.documents));
     const all = [this.api.fleet.unmatched(), ...values.map((value) => value.samples)];
-    const samples = await runInSlices(explainSamples(all, placed));
+    const samples = await runInSlices(explainSamples(all, located));
     // The control plane that asks its peers takes the first of each.
     if (peer !== undefined) return { samples };
     return { samples: samples.sort((a, b) => b.lastAt.localeCompare(a.lastAt)) };
