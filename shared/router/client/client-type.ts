@@ -52,7 +52,7 @@ export type FailureStatus = 0
   | 422 | 423 | 424 | 425 | 426 | 428 | 429 | 431 | 451
   | 500 | 501 | 502 | 503 | 504 | 505 | 506 | 507 | 508 | 511;
 
-/** The next part of a module path below another path. */
+/** The next part of a module path below another path: of `limits.zones` below `limits` it is `zones`. */
 type PartBelow<Key extends string, Path extends string> = FirstPart<
   Path extends '' ? Key : Key extends `${Path}.${infer More}` ? More : ''
 >;
@@ -73,8 +73,10 @@ type ModuleClient<Module> = (Module extends { readonly Default: infer Default ex
   >;
 };
 
+/** Calls to a class, by method; `static Inner` of it is one member, with its own calls. */
 type NestedClient<Class> = Class extends AnyClass ? ClassClient<Class> : never;
 
+/** Methods of the class, then methods that were passed to op(), then nested classes. */
 type ClassClient<Class extends AnyClass> = {
   readonly [Name in keyof InstanceType<Class> as CallName<Name, keyof InstanceType<Class>>]: Call<
     Class,
@@ -120,7 +122,8 @@ type RoutedName<Holder, Name extends keyof Holder> = Name extends
 type AnyVerb = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 type CalledVerb = AnyVerb | 'HEAD' | 'OPTIONS';
 
-/** ANY is called with the verbs that the class does not have. */
+/** The names under which a method is called: `POST_reset` by its own. ANY is called with the verbs that the class does
+ * not have: `ANY` beside `GET` is `POST`, `PUT`, `PATCH` and `DELETE`. */
 type CallName<Name, Names> = Name extends 'ANY'
   ? Exclude<AnyVerb, Names>
   : Name extends `ANY_${infer Suffix}`
@@ -129,6 +132,7 @@ type CallName<Name, Names> = Name extends 'ANY'
       ? Name
       : never;
 
+/** The call of a method, with the arguments of its static op(); without one only a POST has arguments. */
 type Call<
   Class extends AnyClass,
   Name extends keyof InstanceType<Class>,
@@ -140,15 +144,15 @@ type Call<
     : (...args: Name extends 'POST' | `POST_${string}` ? Taken : []) => Outcome<Name, Returned>
   : never;
 
+/** `[fields, id]` of `op({ query, path: [Type.Integer()] })`; the fields can be omitted if nothing is required. */
 type CallArgs<Spec extends OpSpec> =
   SentBehind<Spec> extends infer More extends unknown[]
-    ? object extends SentFields<Spec>
-      ? [] extends More
-        ? [fields?: SentFields<Spec>, ...More]
-        : [fields: SentFields<Spec>, ...More]
+    ? [object, []] extends [SentFields<Spec>, More]
+      ? [fields?: SentFields<Spec>, ...More]
       : [fields: SentFields<Spec>, ...More]
     : never;
 
+/** Fields of the query and of the body are one object: `{ size, name }` of `query: { size }` and `body: { name }`. */
 type SentFields<Spec> = Flat<
   Sent<Spec extends { query: infer Query } ? Query : undefined> &
     Sent<Spec extends { body: infer Body } ? Body : undefined>
@@ -170,6 +174,7 @@ type Sent<Schema> =
       ? unknown
       : ValueOfSchema<Schema, 'sent'>;
 
+/** A body that is one argument: `[['a', 'b']]` of `body: Type.Array(Type.String())`; otherwise none. */
 type SentBody<Spec> = Spec extends { body: infer Body }
   ? IsBehind<ValueOfSchema<Body, 'sent'>> extends true
     ? // A value that is not a list looks like a position.
@@ -177,6 +182,8 @@ type SentBody<Spec> = Spec extends { body: infer Body }
     : []
   : [];
 
+/** Whether a caller can omit a field: `Type.Optional(...)`, or a schema with a default. A schema whose type has any name
+ * declares nothing about its default. */
 type MayBeOmitted<Schema> = Schema extends { '~optional': true }
   ? true
   : string extends keyof Schema
@@ -185,6 +192,7 @@ type MayBeOmitted<Schema> = Schema extends { '~optional': true }
       ? true
       : false;
 
+/** What a caller passes after the fields: a body, positions, and the rest. */
 type SentBehind<Spec> = ArgsBehind<
   Spec,
   Blob | Uint8Array<ArrayBuffer>,
@@ -192,6 +200,7 @@ type SentBehind<Spec> = ArgsBehind<
   SentBody<Spec>
 >;
 
+/** Of `failures: { 409: schema }`: a failure 409 with that body, or any other status with a problem. */
 type DeclaredFailure<Spec> = Spec extends { failures: infer Failures }
   ?
       | {
@@ -212,6 +221,7 @@ type Bytes =
   | { pipe(...args: never): unknown; destroy(...args: never): unknown }
   | { readonly fd: number; createReadStream(...args: never): unknown };
 
+/** What a caller receives of a result: `string` of a Date, `Blob | string` of bytes, a list of what a generator yields. */
 type Arriving<Value, Spec = unknown> =
   IsAny<Value> extends true
     ? unknown
@@ -255,4 +265,5 @@ type JsonItem<Item> = Item extends undefined | AnyFunction ? null : Json<Item>;
 
 type AnyFunction = (...args: never) => unknown;
 
+/** One object in place of an intersection, for readers of editors and errors. */
 type Flat<Value> = { [Name in keyof Value]: Value[Name] };
