@@ -14,7 +14,6 @@ const clean = [
 /** Rooms whose names are not of these yet. */
 const otherNames = [
   'shared/router',
-  'control-plane/server/console',
   // They contain the words.
   'test/docs/plain-words.ts',
   'test/docs/plain-words.test.ts',

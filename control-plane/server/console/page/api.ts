@@ -28,7 +28,7 @@ export function readToken(): string | null {
   return sessionStorage.getItem(tokenKey);
 }
 
-export function keepToken(token: string | undefined): void {
+export function storeToken(token: string | undefined): void {
   if (token === undefined) sessionStorage.removeItem(tokenKey);
   else sessionStorage.setItem(tokenKey, token);
 }

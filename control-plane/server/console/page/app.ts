@@ -3,7 +3,7 @@ import { html } from 'htm/preact';
 import { useCallback, useEffect, useState } from 'preact/hooks';
 import type { StatusJson } from '../../admin/status-report.ts';
 import { ActivityPage } from './activity-page.ts';
-import { ask, keepToken, readToken } from './api.ts';
+import { ask, readToken, storeToken } from './api.ts';
 import { ChangePage } from './change-page.ts';
 import { FleetPage } from './fleet-page.ts';
 import { toClock, toSentence, toShortId, toShown } from './format.ts';
@@ -14,7 +14,7 @@ import { Login } from './login.ts';
 import { isUnenforced, Notices } from './notices.ts';
 import { OtherPlanes } from './other-planes.ts';
 import { Badge, Empty, Notice, Page, Skeleton, type Tone } from './parts.ts';
-import { forgetAnswers, type Resource, type Trouble, useResource } from './resource.ts';
+import { type Failure, forgetAnswers, type Resource, useResource } from './resource.ts';
 import { RevisionsPage } from './revisions-page.ts';
 import { hrefOf, useRoute } from './route.ts';
 import { RulePage } from './rule-page.ts';
@@ -92,7 +92,7 @@ function detailsOf({ verdict, rollout, memory }: StatusJson): string {
 /** No data is requested until the user is known to have access. */
 export function App() {
   const [session, setSession] = useState<Session | undefined>(undefined);
-  const [trouble, setProblem] = useState<Trouble | undefined>(undefined);
+  const [problem, setProblem] = useState<Failure | undefined>(undefined);
 
   const enter = useCallback(async () => {
     const answer = await ask<Session>('access');
@@ -108,7 +108,7 @@ export function App() {
 
   function leave(): void {
     stopLive();
-    keepToken(undefined);
+    storeToken(undefined);
     forgetAnswers();
     setSession(undefined);
     void enter();
@@ -119,13 +119,13 @@ export function App() {
       <${Frame} session=${session} leave=${leave} />
     <//>`;
   }
-  if (trouble === undefined) return html`<div class="alone"><${Skeleton} /></div>`;
-  if (trouble.status === 401)
+  if (problem === undefined) return html`<div class="alone"><${Skeleton} /></div>`;
+  if (problem.status === 401)
     return html`<${Login} enter=${enter} wrong=${readToken() !== null} />`;
   return html`<main class="alone">
     <h1>Ratelane</h1>
-    <${Notice} tone="bad"><strong>${toSentence(trouble.text)}.</strong>
-      ${trouble.status === 0 ? ' Retrying every five seconds.' : ''}<//>
+    <${Notice} tone="bad"><strong>${toSentence(problem.text)}.</strong>
+      ${problem.status === 0 ? ' Retrying every five seconds.' : ''}<//>
   </main>`;
 }
 
@@ -138,21 +138,21 @@ function Frame({ session, leave }: FrameProps) {
   const { page, params } = useRoute();
   // One answer for both the headline and the workers below it, so that they never contradict each other.
   const withWorkers = pagesWithWorkers.includes(page);
-  const whole = useResource<StatusJson>(
+  const detailed = useResource<StatusJson>(
     withWorkers ? 'status?workers=true' : undefined,
     'state',
     'figures',
   );
   const summary = useResource<StatusJson>(withWorkers ? undefined : 'status', 'state', 'figures');
-  const asked = withWorkers ? whole : summary;
-  const isWhole = whole.value !== undefined && (withWorkers || whole.atMs > summary.atMs);
-  const { value, atMs } = isWhole ? whole : summary;
+  const asked = withWorkers ? detailed : summary;
+  const isDetailed = detailed.value !== undefined && (withWorkers || detailed.atMs > summary.atMs);
+  const { value, atMs } = isDetailed ? detailed : summary;
   const status = { ...asked, value, atMs };
   const [live, setLive] = useState<LiveState>('connecting');
   useEffect(() => listenToState(setLive), []);
-  const { trouble } = asked;
+  const { problem } = asked;
   // The token was removed from the file, or the control plane has a different one now.
-  const isShutOut = trouble?.status === 401;
+  const isShutOut = problem?.status === 401;
   useEffect(() => {
     if (isShutOut) leave();
   }, [isShutOut]);
@@ -173,7 +173,7 @@ function Frame({ session, leave }: FrameProps) {
           )}
         </nav>
         <div class="foot">
-          <${LiveMark} live=${trouble?.status === 0 ? 'away' : live} />
+          <${LiveMark} live=${problem?.status === 0 ? 'away' : live} />
           <${ThemeSwitch} />
           <${KeysButton} />
           ${
@@ -190,7 +190,7 @@ function Frame({ session, leave }: FrameProps) {
           <${SearchButton} />
         </div>
         <main id="main" tabindex="-1">
-          ${value !== undefined && trouble?.status === 0 && html`<${OtherPlanes} status=${value} />`}
+          ${value !== undefined && problem?.status === 0 && html`<${OtherPlanes} status=${value} />`}
           ${value !== undefined && html`<div class="notices" role="status"><${Notices} notices=${value.notices} /></div>`}
           ${
             current === undefined
@@ -203,12 +203,12 @@ function Frame({ session, leave }: FrameProps) {
 }
 
 /** The verdict in one line, or the reason why it is missing or outdated. */
-function Headline({ of: { value, atMs, trouble } }: { readonly of: Resource<StatusJson> }) {
+function Headline({ of: { value, atMs, problem } }: { readonly of: Resource<StatusJson> }) {
   if (value === undefined) {
-    return html`<span class="quiet">${trouble ? toSentence(trouble.text) : 'Reading…'}</span>`;
+    return html`<span class="quiet">${problem ? toSentence(problem.text) : 'Reading…'}</span>`;
   }
   const headline = toHeadline(value);
-  if (trouble !== undefined) {
+  if (problem !== undefined) {
     return html`<${Badge} tone="bad">no answer<//> <span class="text">As of ${toClock(atMs)}: ${toShown(headline)}</span>`;
   }
   return html`<${VerdictBadge} status=${value} /> <span class="text">${toSentence(headline)}</span>`;

@@ -28,7 +28,7 @@ export function ChangePage({ params }: PageProps) {
   );
   const { value } = base;
   return html`<${Page} title=${`Change ${toShown(rule)}`} about="What it would do to recorded traffic. Nothing is written before you confirm it.">
-    ${(value === undefined || base.trouble !== undefined) && html`<${ReadingState} of=${base} />`}
+    ${(value === undefined || base.problem !== undefined) && html`<${ReadingState} of=${base} />`}
     ${
       value !== undefined &&
       (value.files.length === 1
@@ -63,7 +63,7 @@ function toPart({ files, place }: DomainJson): Part {
   };
 }
 
-function toWhole({ above, below }: Part, own: string): string {
+function toFileText({ above, below }: Part, own: string): string {
   return `${above}${own}${below !== '' && !own.endsWith('\n') ? '\n' : ''}${below}`;
 }
 
@@ -82,7 +82,7 @@ function Draft({ rule, base, reload }: DraftProps) {
   const [draft, setDraft] = useState<string | undefined>(undefined);
   const [allowRemoval, setAllowRemoval] = useState(false);
   const own = draft ?? part.own;
-  const yaml = toWhole(part, own);
+  const yaml = toFileText(part, own);
   const asked = usePaused(yaml);
   const planned = useResource<PlannedChangeJson>(
     { path: 'effects', body: { domain, yaml: asked, etag, allowRemoval } },
@@ -146,8 +146,8 @@ interface VerdictProps {
 }
 
 function Verdict({ planned, isChanged, isCurrent }: VerdictProps) {
-  const { value, trouble } = planned;
-  if (trouble !== undefined) return html`<${ReadingState} of=${planned} />`;
+  const { value, problem } = planned;
+  if (problem !== undefined) return html`<${ReadingState} of=${planned} />`;
   if (value === undefined || !isCurrent) return html`<${Badge} tone="plain">being checked…<//>`;
   if (!value.valid) return html`<${Badge} tone="bad">not accepted<//>`;
   return html`<${Badge} tone="good">${isChanged ? 'accepted' : 'as it is now'}<//>`;
@@ -167,8 +167,8 @@ function Actions({ planned, isReady, startAgain, ...change }: ActionsProps) {
   const [isOpen, setOpen] = useState(false);
   const [isCopied, setCopied] = useState(false);
   const refusal = useRefusal();
-  const { value, trouble } = planned;
-  const isPossible = isReady && trouble === undefined && value?.valid === true && !value.isStale;
+  const { value, problem } = planned;
+  const isPossible = isReady && problem === undefined && value?.valid === true && !value.isStale;
   useEffect(() => setCopied(false), [change.yaml]);
   async function copy(): Promise<void> {
     await copyText(value?.patch ?? '');

@@ -21,11 +21,11 @@ interface ChartProps {
 const leastSpanSeconds = 180;
 const height = 190;
 /** The intervals between labels, in seconds: labels show minutes, each at most once. */
-const wholeMinutes = [60, 120, 300, 600];
+const minuteSteps = [60, 120, 300, 600];
 
 /** The tiles above the chart show the newest values as text. */
 export function TrafficChart({ history, spanSeconds, onMinute, children }: ChartProps) {
-  const place = useRef<HTMLDivElement>(null);
+  const container = useRef<HTMLDivElement>(null);
   const chart = useRef<UPlot | undefined>(undefined);
   /** The position of the pointer. */
   const [index, setIndex] = useState<number | undefined>(undefined);
@@ -36,7 +36,7 @@ export function TrafficChart({ history, spanSeconds, onMinute, children }: Chart
   choose.current = onMinute;
 
   useEffect(() => {
-    const element = place.current;
+    const element = container.current;
     if (element === null) return;
     const draw = () => {
       chart.current?.destroy();
@@ -71,7 +71,7 @@ export function TrafficChart({ history, spanSeconds, onMinute, children }: Chart
   const [times, ...lines] = data;
   const hasGap = lines[0].some((value) => value === null);
   const second = index === undefined ? undefined : times[index];
-  const rates = lines.map((line) => toToldRate(line[index ?? -1]));
+  const rates = lines.map((line) => toReadRate(line[index ?? -1]));
   const from = Date.parse(history.slots[0]?.at ?? '') || (times[0] ?? 0) * 1000;
   const when =
     second === undefined
@@ -83,7 +83,7 @@ export function TrafficChart({ history, spanSeconds, onMinute, children }: Chart
       ${children}
     </figcaption>
     <div class="plot">
-      <div ref=${place} role="img" aria-label=${`A chart of the requests per second since ${toClock(from)}`}></div>
+      <div ref=${container} role="img" aria-label=${`A chart of the requests per second since ${toClock(from)}`}></div>
       <${Marks} marks=${history.marks} times=${times} />
     </div>
   </figure>`;
@@ -119,12 +119,12 @@ function Marks({ marks, times }: MarksProps) {
     .map((mark) => ({ mark, share: (Date.parse(mark.at) / 1000 - start) / (end - start) }))
     .filter(({ share }) => share >= 0 && share <= 1);
   if (shown.length === 0) return null;
-  const placed = shown.map(({ mark, share }, index) => {
+  const positioned = shown.map(({ mark, share }, index) => {
     const near = shown.slice(0, index).filter((other) => share - other.share < leastDistance);
     const further = shown.slice(index).filter((other) => other.share - share < leastDistance);
     return { mark, share, below: near.length, count: further.length };
   });
-  return html`<ol class="marks" aria-label="What happened in this time">${placed.map(
+  return html`<ol class="marks" aria-label="What happened in this time">${positioned.map(
     ({ mark, share, below, count }) => {
       if (below >= mostBelow) return null;
       const isMany = below === mostBelow - 1 && count > 1;
@@ -152,7 +152,7 @@ export function toMinute(time: string): string {
 }
 
 /** Rates are unknown for a time that no report covers. */
-function toToldRate(perSecond: number | null | undefined): string {
+function toReadRate(perSecond: number | null | undefined): string {
   if (perSecond === undefined) return '';
   return perSecond === null ? ' not known' : ` ${toRate(perSecond)}`;
 }
@@ -223,7 +223,7 @@ function toOptions(
       {
         ...axis,
         size: 32,
-        incrs: wholeMinutes,
+        incrs: minuteSteps,
         values: (_chart, times) =>
           times.map((seconds) => toTime(new Date(seconds * 1000).toISOString()).slice(11, 16)),
       },

@@ -3,7 +3,7 @@ import type { TrafficJson } from '../../admin/traffic-json.ts';
 
 const precise = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
 const byNumbers = new Intl.Collator('en', { numeric: true });
-const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
+const integer = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 
 /** `0.25`, `12.3`, `1,200`: three significant digits at most. */
 export function toRate(perSecond: number): string {
@@ -21,7 +21,7 @@ export function compareNames(a: string, b: string): number {
 }
 
 export function toNumber(value: number): string {
-  return whole.format(value);
+  return integer.format(value);
 }
 
 /** A percentile is the edge of a bucket: the value is at most that, or above it. Undefined without decisions. */
@@ -29,13 +29,13 @@ export function toP99({
   p99Ms,
   p99AboveMs,
 }: Pick<TrafficJson, 'p99Ms' | 'p99AboveMs'>): readonly [bound: string, text: string] | undefined {
-  if (p99AboveMs !== null) return ['above', `${whole.format(p99AboveMs)} ms`];
+  if (p99AboveMs !== null) return ['above', `${integer.format(p99AboveMs)} ms`];
   return p99Ms === null ? undefined : ['at most', `${precise.format(p99Ms)} ms`];
 }
 
 /** `1 worker`, `3 workers`. */
 export function toCount(count: number, noun: string): string {
-  return `${whole.format(count)} ${noun}${count === 1 ? '' : 's'}`;
+  return `${integer.format(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 /** `just now`, `12 s`, `5 min`, `3 h`, `4 d`. */

@@ -5,16 +5,7 @@ import { toNumber, toPairs, toRateCell, toReporting, toTime } from './format.ts'
 import { LiftButton } from './lift.ts';
 import { DomainName, RuleName, ValueName } from './names.ts';
 import type { PageProps } from './page-props.ts';
-import {
-  Badge,
-  Empty,
-  Listed,
-  NobodyReports,
-  Notice,
-  Page,
-  ReadingState,
-  Search,
-} from './parts.ts';
+import { Badge, Empty, Listed, NoReports, Notice, Page, ReadingState, Search } from './parts.ts';
 import { Counter, ResetButton } from './reset.ts';
 import { useResource } from './resource.ts';
 import { replaceRoute, withParams } from './route.ts';
@@ -42,7 +33,7 @@ const ruleColumns: readonly Column<Rate>[] = [
 
 const most = 100;
 
-const nobodyIsLimited = html`<${Empty} title="No value is limited.">
+const noValueIsLimited = html`<${Empty} title="No value is limited.">
   <p>Values are listed here within five seconds of being refused, where CONFIG_FLEET_LINK_VALUES allows it.</p><//>`;
 
 export function LimitedPage({ params }: PageProps) {
@@ -85,7 +76,7 @@ export function LimitedPage({ params }: PageProps) {
     <${ReadingState} of=${top} />
     ${value?.missing.map(({ url, error }) => html`<${Notice} tone="bad">What the workers of ${url} limit is not included: ${error}.<//>`)}
     <${Listed} of=${top} count=${values.length} isFiltered=${search !== '' && !isUnreported} sought=${search} showAll=${() => replaceRoute('limited', {})}
-      nothing=${isUnreported ? html`<${NobodyReports} />` : nobodyIsLimited}>
+      nothing=${isUnreported ? html`<${NoReports} />` : noValueIsLimited}>
       <${Table} caption="Values that are limited most" columns=${columns} items=${values} toRow=${toRows} />
       ${value && value.unlistedAtMost > 0 && html`<p class="quiet">No value that is not listed was refused more than ${toNumber(value.unlistedAtMost)} times.</p>`}
     <//>

@@ -1,7 +1,7 @@
 // Asks for the token. It is stored only in this tab, and is never part of an address.
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
-import { keepToken } from './api.ts';
+import { storeToken } from './api.ts';
 import { Field, Notice } from './parts.ts';
 
 interface LoginProps {
@@ -15,7 +15,7 @@ export function Login({ enter, wrong }: LoginProps) {
   const [token, setToken] = useState('');
   function submit(event: Event): void {
     event.preventDefault();
-    keepToken(token.trim());
+    storeToken(token.trim());
     setToken('');
     void enter();
   }

@@ -3,5 +3,5 @@ import { App } from './app.ts';
 import { applyTheme, readTheme } from './theme.ts';
 
 applyTheme(readTheme());
-const place = document.getElementById('app');
-if (place !== null) render(html`<${App} />`, place);
+const root = document.getElementById('app');
+if (root !== null) render(html`<${App} />`, root);

@@ -24,13 +24,13 @@ const [width, height] = [600, 150];
 export function MinuteBars({ hits, over, known, untilMs, limit, isShadow }: MinuteBarsProps) {
   const step = width / known.length;
   /** Aligned at the end: the newest minute is the last element. */
-  const at = (counts: readonly number[], place: number) =>
-    counts[counts.length - known.length + place] ?? 0;
-  const minutes = known.map((isKnown, place) => ({
+  const at = (counts: readonly number[], index: number) =>
+    counts[counts.length - known.length + index] ?? 0;
+  const minutes = known.map((isKnown, index) => ({
     isKnown,
-    startMs: untilMs - (known.length - place) * minuteMs,
-    all: at(hits, place),
-    refused: at(over, place),
+    startMs: untilMs - (known.length - index) * minuteMs,
+    all: at(hits, index),
+    refused: at(over, index),
   }));
   const ofKnown = minutes.filter(({ isKnown }) => isKnown);
   const sum = (field: 'all' | 'refused') => ofKnown.reduce((total, each) => total + each[field], 0);
@@ -42,8 +42,8 @@ export function MinuteBars({ hits, over, known, untilMs, limit, isShadow }: Minu
   return html`<figure class="bars">
     <figcaption class="quiet">${text}${limit === null ? '. Each value has the limit by itself.' : `, of ${toNumber(limit)} that pass.`}</figcaption>
     <svg viewBox=${`0 0 ${width} ${height}`} preserveAspectRatio="none" role="group" aria-label=${text}>
-      ${minutes.map(({ isKnown, startMs, all, refused }, place) => {
-        const x = place * step;
+      ${minutes.map(({ isKnown, startMs, all, refused }, index) => {
+        const x = index * step;
         const clock = toClock(startMs);
         const label = isKnown
           ? `${clock}: ${toNumber(all)} hits, ${toNumber(refused)} over the limit`

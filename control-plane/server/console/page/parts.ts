@@ -95,20 +95,20 @@ export function Listed({ of, count, isFiltered, sought = '', showAll, ...shown }
 }
 
 /** Shown if there is no data because no worker reports. */
-export function NobodyReports() {
+export function NoReports() {
   return html`<${Empty} title="No worker reports."><p>Workers of Ratelane report every five seconds, unless CONFIG_FLEET_LINK is false.</p><//>`;
 }
 
 interface StateProps {
-  readonly of: Pick<Resource<unknown>, 'value' | 'atMs' | 'trouble'>;
+  readonly of: Pick<Resource<unknown>, 'value' | 'atMs' | 'problem'>;
 }
 
 /** The text of a page that has no answer, or an outdated one. */
-export function ReadingState({ of: { value, atMs, trouble } }: StateProps) {
-  if (trouble !== undefined) {
-    const kept = value === undefined ? '' : ` What is shown is as of ${toClock(atMs)}.`;
-    return html`<${Notice} tone="bad"><strong>${toSentence(trouble.text).replace(/[^?]$/, '$&.')}</strong>${kept}
-      ${trouble.status === 0 ? ' Retrying every five seconds.' : ''}<//>`;
+export function ReadingState({ of: { value, atMs, problem } }: StateProps) {
+  if (problem !== undefined) {
+    const shownSince = value === undefined ? '' : ` What is shown is as of ${toClock(atMs)}.`;
+    return html`<${Notice} tone="bad"><strong>${toSentence(problem.text).replace(/[^?]$/, '$&.')}</strong>${shownSince}
+      ${problem.status === 0 ? ' Retrying every five seconds.' : ''}<//>`;
   }
   return value === undefined ? html`<${Skeleton} />` : null;
 }

@@ -26,10 +26,10 @@ function fromText(text: string): Pasted | undefined {
         ? undefined
         : { key: part.slice(0, at).trim(), value: part.slice(at + 1).trim() };
     });
-  const whole = entries.filter((entry) => entry !== undefined);
-  return whole.length === 0 || whole.length < entries.length
+  const complete = entries.filter((entry) => entry !== undefined);
+  return complete.length === 0 || complete.length < entries.length
     ? undefined
-    : { domain, entries: whole };
+    : { domain, entries: complete };
 }
 
 /** The first descriptor of a request. */

@@ -12,11 +12,11 @@ export interface Resource<Value> {
   /** Whether `value` answers this question, rather than the previous one, whose empty answer would be misleading. */
   readonly isOwn: boolean;
   /** Why the last request failed; undefined if it succeeded. */
-  readonly trouble: Trouble | undefined;
+  readonly problem: Failure | undefined;
   reload(): void;
 }
 
-export type Trouble = Extract<Answer<never>, { ok: false }>;
+export type Failure = Extract<Answer<never>, { ok: false }>;
 
 /** A path to read, or a request with a body or with a time in its path. In the latter case `name` identifies the
  * question: the answer remains valid for the same question a minute later. */
@@ -56,7 +56,7 @@ export function useResource<Value>(
   const asked = JSON.stringify(question);
   const key = typeof question === 'object' && 'name' in question ? question.name : asked;
   const [answer, setAnswer] = useState<Known | undefined>(undefined);
-  const [failure, setFailure] = useState<{ key: string; trouble: Trouble } | undefined>(undefined);
+  const [failure, setFailure] = useState<{ key: string; problem: Failure } | undefined>(undefined);
   const asking = useRef<AbortController | undefined>(undefined);
   /** News arrived during a request, whose answer may not include it. */
   const isOld = useRef(false);
@@ -75,7 +75,7 @@ export function useResource<Value>(
       const next = await toAnswer<Value>(question, signal);
       if (signal.aborted) return;
       isUnanswered.current = !next.ok && (next.status === 0 || next.status >= 500);
-      setFailure(next.ok ? undefined : { key, trouble: next });
+      setFailure(next.ok ? undefined : { key, problem: next });
       if (!next.ok) continue;
       const given = { key, value: next.value, atMs: Date.now() };
       remember(given);
@@ -97,15 +97,15 @@ export function useResource<Value>(
     };
   }, [load, on.join()]);
 
-  const trouble = failure !== undefined && failure.key === key ? failure.trouble : undefined;
+  const problem = failure !== undefined && failure.key === key ? failure.problem : undefined;
   const own = answer?.key === key || key === undefined ? answer : known.get(key);
   // The answer to the previous question is shown until this one is answered.
-  const shown = own ?? (trouble === undefined ? answer : undefined);
+  const shown = own ?? (problem === undefined ? answer : undefined);
   return {
     value: shown?.value as Value | undefined,
     atMs: shown?.atMs ?? 0,
     isOwn: own !== undefined,
-    trouble,
+    problem,
     reload: () => void load(),
   };
 }

@@ -52,7 +52,7 @@ interface RolloutProps {
 }
 
 /** The rollout does not continue by itself. */
-function waitsForSomebody({ phase }: RolloutJson): boolean {
+function waitsForOperator({ phase }: RolloutJson): boolean {
   return phase === 'paused' || phase === 'indivisible';
 }
 
@@ -83,7 +83,7 @@ export function RolloutPanel({ rollout, status }: RolloutProps) {
       ? ['approve', 'abort']
       : ['abort', phase === 'paused' ? 'resume' : 'pause', 'promote'];
   return html`<section class="panel rollout" aria-label="Rollout">
-    <h2>Rollout of <${RevisionName} id=${revision} /> <${Badge} tone=${waitsForSomebody(rollout) ? 'bad' : 'wait'}>${phases[phase]}<//></h2>
+    <h2>Rollout of <${RevisionName} id=${revision} /> <${Badge} tone=${waitsForOperator(rollout) ? 'bad' : 'wait'}>${phases[phase]}<//></h2>
     <p><strong>${rollout.reach}</strong>. ${text === '' ? 'Under way' : toSentence(text)}.</p>
     <ol class="steps" aria-label=${`Step ${step} of ${steps}`}>${Array.from(
       { length: steps },

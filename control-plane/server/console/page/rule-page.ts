@@ -14,18 +14,18 @@ import { type Column, Table } from './table.ts';
 export function RulePage({ params, status }: PageProps) {
   const wanted = params.get('rule') ?? '';
   const source = useRuleSource(wanted === '' ? undefined : wanted);
-  const { value, trouble } = source;
+  const { value, problem } = source;
   const name = value?.rule.rule ?? wanted;
   return html`<${Page} title=${toShown(name)} about="A rule: its text, what it did, and whom it limits.">
     ${
-      trouble?.status === 404
+      problem?.status === 404
         ? html`<${Empty} title="No such rule is in force."><p><a href=${hrefOf('revisions')}>Show what changed</a></p><//>
           ${wanted !== '' && html`<h2>History</h2><${RuleHistory} key=${wanted} rule=${wanted} />`}`
         : html`<${ReadingState} of=${source} />`
     }
     ${
       value &&
-      trouble?.status !== 404 &&
+      problem?.status !== 404 &&
       html`<p>In the domain <${DomainName} domain=${value.domain} />. <a href=${hrefOf('try', { domain: value.domain, descriptor: toLines(value.rule.entries) })}>Try a request</a></p>
         <${RuleCard} source=${value} status=${status} />
         <h2>History</h2>

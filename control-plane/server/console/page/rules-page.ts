@@ -33,7 +33,7 @@ export function RulesPage({ params, status }: PageProps) {
   const search = params.get('search') ?? '';
   const query = find === '' ? '' : `&search=${encodeURIComponent(find)}`;
   const domains = useResource<DomainsJson>(`rules?limit=${mostDomains}${query}`, 'revisions');
-  const nobodyReports = status.value?.traffic === null;
+  const noWorkerReports = status.value?.traffic === null;
   const domain = params.get('domain') ?? domains.value?.domains[0]?.domain;
   const go = (next: { domain?: string; search?: string; find?: string }) => {
     const all = {
@@ -49,7 +49,7 @@ export function RulesPage({ params, status }: PageProps) {
   };
   return html`<${Page} title="Rules" about="What is in force, and how much each rule counts.">
     <${ReadingState} of=${domains} />
-    ${nobodyReports && html`<${Notice} tone="wait"><strong>No worker reports:</strong> how much the rules count is not known.<//>`}
+    ${noWorkerReports && html`<${Notice} tone="wait"><strong>No worker reports:</strong> how much the rules count is not known.<//>`}
     ${
       domains.value &&
       html`<div class="split">
@@ -67,7 +67,7 @@ export function RulesPage({ params, status }: PageProps) {
         </nav>
         <section aria-label="Rules of the domain">
           <${Listed} of=${domains} count=${domain === undefined ? 0 : 1} isFiltered=${find !== ''} sought=${find} showAll=${() => replaceRoute('rules', {})} nothing=${noRules}>
-            <${DomainRules} key=${domain} domain=${domain} search=${search} go=${go} reports=${!nobodyReports} isAlreadyShown=${domains.trouble !== undefined} />
+            <${DomainRules} key=${domain} domain=${domain} search=${search} go=${go} reports=${!noWorkerReports} isAlreadyShown=${domains.problem !== undefined} />
           <//>
         </section>
       </div>`
@@ -100,7 +100,7 @@ function DomainRules({ domain, search, reports, isAlreadyShown, go }: DomainRule
       <${Search} label="Find a rule" value=${search} onInput=${(text: string) => go({ search: text })} />
       ${rules.value && html`<span class="quiet" role="status">${toCount(rules.value.total, 'rule')}</span>`}
     </div>
-    ${(!isAlreadyShown || rules.trouble === undefined) && html`<${ReadingState} of=${rules} />`}
+    ${(!isAlreadyShown || rules.problem === undefined) && html`<${ReadingState} of=${rules} />`}
     ${rules.value !== undefined && rules.isOwn && shown.length === 0 && html`<${NothingMatches} sought=${search} showAll=${() => go({ search: '' })} />`}
     ${
       shown.length > 0 &&

@@ -119,11 +119,11 @@ function useFinds(text: string): { readonly finds: readonly Find[]; readonly isR
   const { domains = [], rules = [], values = [], workers = [], revisions = [] } = named.value ?? {};
   const finds: Find[] = [];
   if (pasted !== undefined) {
-    const places =
+    const domainNames =
       pasted.domain === undefined
         ? new Set(rules.map(({ domain }) => domain))
         : new Set([pasted.domain]);
-    for (const domain of places) {
+    for (const domain of domainNames) {
       finds.push({
         kind: 'Request',
         href: hrefOf('why', { domain, descriptor: toLines(pasted.entries) }),
@@ -179,6 +179,6 @@ function useFinds(text: string): { readonly finds: readonly Find[]; readonly isR
         .filter(({ href }) => finds.every((find) => find.href !== href)),
     );
   }
-  const isReading = [named, top].some((each) => !each.isOwn && each.trouble === undefined);
+  const isReading = [named, top].some((each) => !each.isOwn && each.problem === undefined);
   return { finds, isReading };
 }

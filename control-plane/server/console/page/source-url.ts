@@ -1,13 +1,13 @@
 // Fills the template of the setting --source-url with the position of a rule. Pure.
 
-export interface SourcePlace {
+export interface SourcePosition {
   readonly file: string;
   readonly line: number | null;
   readonly revision: string;
 }
 
 /** Without a line, the part of the template from `#` on is omitted. */
-export function toSourceUrl(template: string, { file, line, revision }: SourcePlace): string {
+export function toSourceUrl(template: string, { file, line, revision }: SourcePosition): string {
   const known = line === null ? (template.split('#', 1)[0] ?? '') : template;
   const texts: Readonly<Record<string, string>> = {
     file: file.split('/').map(encodeURIComponent).join('/'),

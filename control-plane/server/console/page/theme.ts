@@ -20,8 +20,8 @@ const names: Readonly<Record<Theme, string>> = {
 const key = 'ratelane.theme';
 
 export function readTheme(): Theme {
-  const kept = localStorage.getItem(key);
-  return themes.find((theme) => theme === kept) ?? 'system';
+  const stored = localStorage.getItem(key);
+  return themes.find((theme) => theme === stored) ?? 'system';
 }
 
 export function applyTheme(theme: Theme): void {

@@ -4,7 +4,7 @@ import type { UnmatchedJson } from '../../admin/unmatched-json.ts';
 import { toAgo, toLines, toPairs, toSentence, toShown } from './format.ts';
 import { DomainName } from './names.ts';
 import type { PageProps } from './page-props.ts';
-import { Empty, Listed, NobodyReports, Page, ReadingState } from './parts.ts';
+import { Empty, Listed, NoReports, Page, ReadingState } from './parts.ts';
 import { useResource } from './resource.ts';
 import { hrefOf } from './route.ts';
 import { type Column, Table } from './table.ts';
@@ -27,7 +27,7 @@ export function UnmatchedPage({ status }: PageProps) {
   return html`<${Page} title="Unmatched" about="Samples of descriptors that matched no rule, and so were allowed.">
     <${ReadingState} of=${unmatched} />
     <${Listed} of=${unmatched} count=${samples.length}
-      nothing=${status.value?.traffic === null ? html`<${NobodyReports} />` : allAreMatched}>
+      nothing=${status.value?.traffic === null ? html`<${NoReports} />` : allAreMatched}>
       <${Table} caption="Unmatched descriptors" columns=${columns} items=${samples} toRow=${toRow} />
     <//>
   <//>`;

@@ -33,8 +33,8 @@ function Answer({ asked, entries, status }: AnswerProps) {
   const { value } = explanation;
   const [first] = value?.descriptors ?? [];
   const rule = first?.levels.flatMap(({ entry, candidates }) => {
-    const taken = candidates.find(({ chosen }) => chosen);
-    return taken === undefined ? [] : { entry, taken };
+    const chosenRule = candidates.find(({ chosen }) => chosen);
+    return chosenRule === undefined ? [] : { entry, chosenRule };
   });
   const name = first?.match == null ? undefined : toMatched(asked.domain, rule ?? []);
   const source = useRuleSource(name);
@@ -59,11 +59,11 @@ function Answer({ asked, entries, status }: AnswerProps) {
     }`;
 }
 
-interface Taken {
-  readonly taken: { readonly composite: string };
+interface ChosenLevel {
+  readonly chosenRule: { readonly composite: string };
 }
 
 /** The rule that matched on each level, by its name in the API. */
-function toMatched(domain: string, levels: readonly Taken[]): string {
-  return [domain, ...levels.map(({ taken }) => taken.composite)].join('.');
+function toMatched(domain: string, levels: readonly ChosenLevel[]): string {
+  return [domain, ...levels.map(({ chosenRule }) => chosenRule.composite)].join('.');
 }
