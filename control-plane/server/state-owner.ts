@@ -54,7 +54,7 @@ export class StateOwner {
     if (found !== undefined && found !== this.#named) {
       this.#named = found;
       log.warning(
-        `${stateDirectory} is the state directory of another control plane as well (${toExcerpt(found)}): each writes over what the other one keeps; give each its own --state-dir`,
+        `${stateDirectory} is the state directory of another control plane as well (${toExcerpt(found)}): each overwrites the other's files; set --state-dir to another directory on one of them`,
       );
     }
     await this.#write();

@@ -35,7 +35,7 @@ const longestSilence = 2;
 /** The most assignments for each bucket between two reports. */
 const mostChanges = 100;
 export const idleReportsMax = 10;
-/** The most actions of one message. */
+/** The maximum number of actions in one message. */
 const maxActions = 1_000;
 /** The most usages of messages that wait. */
 const maxUsagesWaiting = 2 * maxBucketsPerStream;

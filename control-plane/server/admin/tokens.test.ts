@@ -68,7 +68,7 @@ test('a changed file is applied, and a broken one leaves the tokens in force', a
   await poll('the next poll is over', () => clock.pending === 1);
   t.deepEqual(log.lines, [
     `info ${path} has changed: 1 tokens are in force`,
-    `error The tokens in force are kept: ${path}:1: write a name, a scope and a token, with spaces between`,
+    `error The earlier tokens stay in force: ${path}:1: write a name, a scope and a token, with spaces between`,
   ]);
 });
 

@@ -122,7 +122,7 @@ export async function openTokenFile(deps: TokenFileDeps): Promise<TokenFile> {
   function accept(reading: FileReading): void {
     if (!reading.ok) {
       const text = reading.problems.join('\n');
-      if (text !== lastProblem) log.error(`The tokens in force are kept: ${text}`);
+      if (text !== lastProblem) log.error(`The earlier tokens stay in force: ${text}`);
       lastProblem = text;
       return;
     }

@@ -31,12 +31,12 @@ const actions: Readonly<
   },
   promote: {
     button: 'Give to all now…',
-    title: 'Give the revision to all workers now?',
+    title: 'Send the revision to all workers now?',
     what: 'The remaining steps are left out: the workers are no longer compared.',
   },
   approve: {
     button: 'Approve…',
-    title: 'Give the revision to all workers now?',
+    title: 'Send the revision to all workers now?',
     what: 'No share of the workers can have it first: all of them get it at once, and are not compared.',
   },
   abort: {
