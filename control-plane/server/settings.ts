@@ -68,7 +68,7 @@ export interface ControlPlaneSettings extends StoreSettings {
     /** Only this machine can reach the address. */
     readonly isLoopback: boolean;
   };
-  /** A template of the address at which the files can be read; undefined where that is not known. */
+  /** URL template of a page that shows a rules file; undefined if not configured. */
   readonly sourceUrl: string | undefined;
   /** A directory that workers record decisions into; undefined: there is none. */
   readonly recordings: string | undefined;

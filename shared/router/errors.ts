@@ -65,7 +65,7 @@ export interface FieldProblem {
   readonly reason: string;
 }
 
-/** One problem of a value, as its schema finds it. */
+/** A violation that a schema reports. */
 export interface SchemaProblem {
   /** The position inside the value: `` for the value itself, `/tags/3`. */
   readonly at: string;

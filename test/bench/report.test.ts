@@ -79,7 +79,7 @@ const results: BenchResults = {
   soak: undefined,
 };
 
-test('rounds become medians, and the ratio is that of the rounds', (t) => {
+test('a result is the median of its rounds, and a ratio is computed in each round', (t) => {
   const [ours, theirs] = summarize(results.measurements, yardstick);
   t.like(ours, { cpuPerDecisionUs: 4, cpuRatio: 0.05, cpuSpread: 0.75 });
   t.is(theirs?.cpuPerDecisionUs, 80);

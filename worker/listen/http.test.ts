@@ -199,7 +199,7 @@ test('large requests wait for their turn, small ones do not', async (t) => {
   t.is(largeRequests.waitingBytes, 0);
 });
 
-test('a failed decision is also Bad Request, whatever failed', async (t) => {
+test('a decision that fails for any reason is answered with 400 Bad Request', async (t) => {
   const { url, log } = await start(t, (decision) => {
     setImmediate(() =>
       decision.answer({ ok: false, error: new AppError('store', 'the store is down') }),

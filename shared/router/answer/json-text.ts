@@ -9,7 +9,7 @@ export function toJsonText(value: unknown): string {
   return text;
 }
 
-/** `Object` includes classes of the application, which have fields of their own. */
+/** `Object` also covers the application's own classes. */
 const ownKinds: ReadonlySet<string> = new Set(['Object', 'Array', 'Number', 'String', 'Boolean']);
 
 function refuseLost(name: string, value: unknown): unknown {

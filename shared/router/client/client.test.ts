@@ -146,7 +146,7 @@ async function start() {
   return { requests, send, api: client<Modules>('http://host/', { fetch: send }) };
 }
 
-test('a method is called by its path with its fields and positions, and answers its value', async (t) => {
+test('a method is called by its path with fields and positional arguments, and returns its value', async (t) => {
   const { api, requests } = await start();
   const listed = await api.notes.GET({ limit: 3, tags: ['a', 'b'] });
   t.deepEqual(listed.ok && listed.value, {

@@ -31,7 +31,7 @@ test('a module goes before a class of its path', async (t) => {
   await t.is((await client.send('POST', '/quota')).status, 405);
 });
 
-test('a POST that declares nothing gets the fields of the form, or of the object, as one object', async (t) => {
+test('a POST without a declaration receives the fields of a form or of JSON as one object', async (t) => {
   class Plain extends Controller {
     POST(fields: Record<string, unknown>) {
       return fields;

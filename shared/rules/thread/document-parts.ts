@@ -9,7 +9,7 @@ import { descriptorFlags } from '../rule-keys.ts';
 /** Neighbouring descriptors of one level, with all that is below them. */
 export class DocumentPart {
   readonly descriptors: readonly RuleDescriptor[];
-  /** False for a single rule that is too large for one part: further parts contain what is below it. */
+  /** False for a single rule that is too large for one part: its child rules follow in further parts. */
   readonly isComplete: boolean;
   #flat: FlatPart | undefined;
 

@@ -52,7 +52,7 @@ test('a server without scripts fails the limits that need them, with a remedy, a
   const { error } = await count(store, [hitOn('token_bucket', 'b')]);
   t.regex(
     error?.message ?? '',
-    /: no scripts \(EVALSHA\), which token_bucket needs for "b": ERR unknown command 'EVALSHA'; write algorithm: fixed_window, or name a server with scripts in KVSTORE_URL$/,
+    /: no scripts \(EVALSHA\), which token_bucket needs for "b": ERR unknown command 'EVALSHA'; set algorithm: fixed_window, or name a server with scripts in KVSTORE_URL$/,
   );
   t.deepEqual((await count(store, [createHit({ key: 'fixed_1' })])).after, [1]);
   await store.close(0);
@@ -73,7 +73,7 @@ test('a server that refuses scripts is reported once, in the log and on the debu
   t.is(countLines('it refuses scripts'), 1);
   t.regex(
     store.log.lines.join('\n'),
-    /error key-value store \S+: it refuses scripts \(EVALSHA\): NOPERM .*; allow them to the user \(ACL SETUSER NAME \+eval \+evalsha\),/,
+    /error key-value store \S+: it refuses scripts \(EVALSHA\): NOPERM .*; allow the user to run scripts \(ACL SETUSER NAME \+eval \+evalsha\),/,
   );
   t.regex(
     store.state().detail,

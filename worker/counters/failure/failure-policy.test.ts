@@ -72,7 +72,7 @@ test('local: hits are also discarded when a store that stayed reachable has not 
   t.is(await counted(2), 2);
 });
 
-test('local: hits are retained while a server is unreachable, however seldom it is asked', async (t) => {
+test('local: hits are retained while a server is unreachable, however rarely it is called', async (t) => {
   const { counted, clock } = setUp('local', { isAway: true });
   t.is(await counted(3), 3);
   clock.advance(60_000);

@@ -33,7 +33,7 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
       words: { single: 'single', sentinel: 'sentinel', cluster: 'cluster' },
       anyCase: true,
       default: 'single',
-      doc: 'What the address leads to, in any case',
+      doc: 'Kind of server at the address (case-insensitive)',
     }),
     timeoutMs: duration({
       names: names('TIMEOUT'),

@@ -57,7 +57,7 @@ export function createRemedies(options: RemedyOptions): DescribeRemedy {
     ],
     [
       /\bNOPERM\b.*\bkey/,
-      `allow its keys to the user (ACL SETUSER NAME ~PREFIX*) and write PREFIX in CACHE_KEY_PREFIX, or name another user in ${of(credentialsFrom)}`,
+      `grant the user access to the keys (ACL SETUSER NAME ~PREFIX*) and set CACHE_KEY_PREFIX to PREFIX, or name another user in ${of(credentialsFrom)}`,
     ],
     [
       /\bREADONLY /,

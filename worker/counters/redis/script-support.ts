@@ -33,8 +33,8 @@ export function createScriptSupport(name: string, addressSetting: string, log: L
     refused(algorithm, key, reply) {
       if (!isRefusal(reply)) return undefined;
       const remedy = reply.startsWith('NOPERM')
-        ? 'allow them to the user (ACL SETUSER NAME +eval +evalsha), or write algorithm: fixed_window'
-        : `write algorithm: fixed_window, or name a server with scripts in ${addressSetting}`;
+        ? 'allow the user to run scripts (ACL SETUSER NAME +eval +evalsha), or set algorithm: fixed_window'
+        : `set algorithm: fixed_window, or name a server with scripts in ${addressSetting}`;
       const words = reply.replace(/, with args beginning with:.*$/s, '');
       if (refusedWith === undefined) {
         log.error(
