@@ -29,8 +29,8 @@ export interface Observation {
   readonly hasOthers: boolean;
 }
 
-/** What one look knows of earlier looks. Times are of the monotonic clock or of the time watched, which leaves out the
- * time for which the process was stopped. */
+/** What one look knows of earlier looks. Moments are of the monotonic clock, except for those named `...WatchedMs`: they
+ * are values of `watchedMs`, which leaves out the time for which the process was stopped. */
 export interface WatchMemory {
   /** Since when workers may be connecting: to a control plane that has started, or to one that has taken over as
    * leader. */
@@ -44,8 +44,8 @@ export interface WatchMemory {
   readonly lastMs: number;
   readonly watchedMs: number;
   readonly step: Step;
-  /** When a worker that was given the revision in this step was last connected, in time watched. */
-  readonly chosenSeenMs: number;
+  /** When a worker that was given the revision in this step was last connected. */
+  readonly chosenSeenAtWatchedMs: number;
   /** The keys of the connected workers that have reported, even if they do not any more. */
   readonly reporting: ReadonlySet<string>;
 }
@@ -61,25 +61,26 @@ interface Base {
   readonly before: Figures | undefined;
 }
 
-/** A step of one rollout. */
+/** `deserted`: no worker that the step added is connected. `held`: all workers of the step have had the revision. */
+type Phase = 'paused' | 'deserted' | 'spreading' | 'held';
+
 interface Step {
   readonly key: string;
   readonly sinceMs: number;
+  readonly phase: Phase;
+  /** For how long the phase has been `held`. */
   readonly heldMs: number;
-  readonly isHeldByAll: boolean;
-  readonly isPaused: boolean;
   readonly bases: ByKey<Base>;
-  /** The newest slice of the step, which began at this time watched. `number`: its index among slices of ten seconds,
-   * counted from the end of the hold. */
+  /** The newest slice of the step. `number`: its index among slices of ten seconds, counted from the end of the hold. */
   readonly slice: {
-    readonly sinceMs: number;
+    readonly sinceWatchedMs: number;
     readonly number: number;
     readonly bases: ByKey<Base>;
   };
-  /** The workers that do not have what they are given: whether each refuses it, and since when, in time watched. */
-  readonly waiting: ByKey<{ readonly refuses: boolean; readonly sinceMs: number }>;
-  /** Workers that were missing at one control plane and have connected to another one: since when each was missing. */
-  readonly cameBack: ByKey<number>;
+  /** The workers that do not have what they are given. */
+  readonly waiting: ByKey<{ readonly why: 'refuses' | 'silent'; readonly sinceWatchedMs: number }>;
+  /** When the last absence from one control plane began that a connection to another one has ended. */
+  readonly endedAbsences: ByKey<number>;
 }
 
 /** After a start of a control plane the workers connect one by one: a share of the first few would not be
@@ -89,7 +90,7 @@ const gatherQuietMs = 5_000;
 /** The longest time between two looks that counts as watched: a process that was stopped has not watched. */
 const longestGapMs = 2_000;
 /** A broken connection is no evidence yet: most workers reconnect within this time. */
-const comesBackMs = 3_000;
+const reconnectMs = 3_000;
 /** How much later the same moment may appear in another answer of a peer. */
 const answerMs = 2_000;
 /** The end of a hold counts as much as its beginning: each slice of this length is also judged by itself, and the last
@@ -103,18 +104,18 @@ export function startWatch(nowMs: number): WatchMemory {
     lastMs: nowMs,
     watchedMs: 0,
     step: startStep('', nowMs, 0),
-    chosenSeenMs: 0,
+    chosenSeenAtWatchedMs: 0,
     reporting: new Set(),
   };
 }
 
 function startStep(key: string, nowMs: number, watchedMs: number): Step {
   return {
-    ...{ key, sinceMs: nowMs, heldMs: 0, isHeldByAll: false, isPaused: false },
+    ...{ key, sinceMs: nowMs, phase: 'deserted', heldMs: 0 },
     bases: new Map(),
-    slice: { sinceMs: watchedMs, number: Number.NEGATIVE_INFINITY, bases: new Map() },
+    slice: { sinceWatchedMs: watchedMs, number: Number.NEGATIVE_INFINITY, bases: new Map() },
     waiting: new Map(),
-    cameBack: new Map(),
+    endedAbsences: new Map(),
   };
 }
 
@@ -156,13 +157,14 @@ export function watch(
   const fresh = startStep(stepKey, nowMs, watchedMs);
   const known = stepKey === before.step.key ? before.step : fresh;
   // An operator who resumes a rollout wants the step to be watched again.
-  const isResumed = known.isPaused && !isPaused;
+  const isResumed = known.phase === 'paused' && !isPaused;
   const step = isResumed ? { ...known, bases: fresh.bases, slice: fresh.slice } : known;
   // A worker that moves to another control plane is connected to both for a moment.
   const all: readonly KnownWorker[] = [...peers.workers, ...own.workers];
   const byKey = new Map(all.map((each) => [each.key, each]));
-  const counted = watchCount(before, byKey.size, nowMs, peers.workers.length > 0);
-  const workers = [...byKey.values()].filter(({ isAffected }) => isAffected);
+  const connected = [...byKey.values()];
+  const counted = watchCount(before, connected.length, nowMs, peers.workers.length > 0);
+  const workers = connected.filter(({ isAffected }) => isAffected);
   const waiting = new Map(step.waiting);
   const isWithin = createIsWithin(open ?? { chosen: [], whole: [] });
   const members = workers.map((facts): Member => {
@@ -171,36 +173,36 @@ export function watch(
     const isChosen = isWithin({ pool, position });
     const isRefused = isChosen && refusal !== null;
     const isSilent = state === 'pending' && isUnsure !== true;
+    const why = isRefused ? 'refuses' : isSilent ? 'silent' : undefined;
     const past = step.waiting.get(key);
-    const isSame = past?.refuses === isRefused && (isRefused || isSilent);
-    const sinceMs = isSame ? past.sinceMs : watchedMs;
-    if (isRefused || isSilent) waiting.set(key, { refuses: isRefused, sinceMs });
-    else waiting.delete(key);
+    const sinceWatchedMs = past && past.why === why ? past.sinceWatchedMs : watchedMs;
+    if (why === undefined) waiting.delete(key);
+    else waiting.set(key, { why, sinceWatchedMs });
     return {
       name,
       pool,
       position,
       isChosen,
       state,
-      refusal: isRefused ? { text: refusal, forMs: watchedMs - sinceMs } : undefined,
-      silentForMs: isSilent ? watchedMs - sinceMs : 0,
+      refusal: isRefused ? { text: refusal, forMs: watchedMs - sinceWatchedMs } : undefined,
+      silentForMs: isSilent ? watchedMs - sinceWatchedMs : 0,
       isUnused: isSilent && facts.unused === true,
     };
   });
   const chosen = members.filter(({ isChosen }) => isChosen);
   const hasShare = open !== undefined && isGiven(open);
-  const isThere = open !== undefined && isOfStep(observation.pools, open, chosen);
-  const isUnheld = !isThere || isPaused;
-  const isHeldByAll =
-    !isUnheld && (step.isHeldByAll || (peers.unknown === undefined && chosen.every(isInForce)));
-  const heldMs = isUnheld ? 0 : step.heldMs + (step.isHeldByAll ? passedMs : 0);
-  const chosenSeenMs = isThere || !hasShare ? watchedMs : before.chosenSeenMs;
+  const hasWorkers = open !== undefined && isOfStep(observation.pools, open, chosen);
+  const haveAll = peers.unknown === undefined && chosen.every(({ state }) => state === 'in_force');
+  const phase = toPhase(step.phase, isPaused, hasWorkers, haveAll);
+  const heldMs = phase === 'held' && step.phase === 'held' ? step.heldMs + passedMs : 0;
+  const chosenSeenAtWatchedMs = hasWorkers || !hasShare ? watchedMs : before.chosenSeenAtWatchedMs;
   const gone = [...own.gone, ...peers.gone];
-  const cameBack = noteCameBack(step.cameBack, gone, toGoneKeys(byKey.values()), nowMs);
+  const endedAbsences = noteEndedAbsences(step.endedAbsences, gone, connected, nowMs);
   const { judgement, ...figures } = judge({ ...step, heldMs }, workers, observation, watchedMs);
+  const hasReported = ({ key, counted }: KnownWorker) =>
+    counted !== null || before.reporting.has(key);
   const lost = workers.filter(
-    ({ key, counted }, at) =>
-      counted === null && before.reporting.has(key) && members[at]?.isChosen === true,
+    (each, at) => each.counted === null && hasReported(each) && members[at]?.isChosen === true,
   );
   /** Forgets workers that have left once they outnumber the connected ones. */
   function retain<Value>(of: ByKey<Value>): ByKey<Value> {
@@ -210,33 +212,29 @@ export function watch(
     ...counted,
     lastMs: nowMs,
     watchedMs,
-    chosenSeenMs,
-    reporting: new Set(
-      [...byKey.values()]
-        .filter(({ key, counted }) => counted !== null || before.reporting.has(key))
-        .map(({ key }) => key),
-    ),
+    chosenSeenAtWatchedMs,
+    reporting: new Set(connected.filter(hasReported).map(({ key }) => key)),
     step: {
-      ...{ key: stepKey, sinceMs: step.sinceMs, heldMs, isHeldByAll, isPaused },
+      ...{ key: stepKey, sinceMs: step.sinceMs, phase, heldMs },
       bases: retain(figures.bases),
       slice: { ...figures.slice, bases: retain(figures.slice.bases) },
       waiting: retain(waiting),
-      cameBack: retain(cameBack),
+      endedAbsences: retain(endedAbsences),
     },
   };
   const seen: Seen = {
     members,
-    connected: byKey.size,
-    peopled: new Set([...byKey.values()].map(({ pool }) => pool)),
+    connected: connected.length,
+    peopled: new Set(connected.map(({ pool }) => pool)),
     gone: {
-      ...countGone(gone, cameBack, { nowMs, askedAtMs: peers.askedAtMs, sinceMs: step.sinceMs }),
+      ...countGone(gone, endedAbsences, nowMs, peers.askedAtMs, step.sinceMs),
       mayBeElsewhere: observation.hasOthers,
     },
     judgement: toUnquiet(judgement, lost),
     unknown: peers.unknown,
     isLacked: peers.lacks,
     isGathered: isGathered(memory, nowMs),
-    isAwaited: hasShare && !isThere && watchedMs - chosenSeenMs < gatherMs,
+    isAwaited: hasShare && !hasWorkers && watchedMs - chosenSeenAtWatchedMs < gatherMs,
     heldMs,
   };
   return { memory, seen };
@@ -250,36 +248,47 @@ function toUnquiet(judgement: Judgement, lost: readonly WorkerFacts[]): Judgemen
   return { ...judgement, text, isQuiet: false };
 }
 
-/** `present`: the `toGoneKey` of each worker that is connected to any control plane. */
-function noteCameBack(
-  before: ByKey<number>,
-  gone: readonly GoneFacts[],
-  present: ReadonlySet<string>,
-  nowMs: number,
-): ByKey<number> {
-  const cameBack = new Map(before);
-  for (const { key, forMs } of gone) {
-    const goneAtMs = nowMs - forMs;
-    if (present.has(key)) cameBack.set(key, Math.max(goneAtMs, cameBack.get(key) ?? goneAtMs));
-  }
-  return cameBack;
+function toPhase(before: Phase, isPaused: boolean, hasWorkers: boolean, haveAll: boolean): Phase {
+  if (isPaused) return 'paused';
+  if (!hasWorkers) return 'deserted';
+  // Neither a worker that lacks the revision again nor a peer that does not answer restarts the hold.
+  return before === 'held' || haveAll ? 'held' : 'spreading';
 }
 
-/** Does not count workers that have reconnected or still may, even if the control plane to which they reconnected no
- * longer answers. */
+function noteEndedAbsences(
+  before: ByKey<number>,
+  gone: readonly GoneFacts[],
+  connected: readonly KnownWorker[],
+  nowMs: number,
+): ByKey<number> {
+  const present = new Set(connected.map((it) => toGoneKey(it.instance ?? undefined, it.id)));
+  const ended = new Map(before);
+  for (const { key, forMs } of gone) {
+    const goneAtMs = nowMs - forMs;
+    if (present.has(key)) ended.set(key, Math.max(goneAtMs, ended.get(key) ?? goneAtMs));
+  }
+  return ended;
+}
+
+/** Counts the workers that have left since the step began at `stepSinceMs`. Ended absences do not count, even if the
+ * control plane to which the worker reconnected no longer answers. */
 function countGone(
   gone: readonly GoneFacts[],
-  cameBack: ByKey<number>,
-  at: { readonly nowMs: number; readonly askedAtMs: number; readonly sinceMs: number },
+  endedAbsences: ByKey<number>,
+  nowMs: number,
+  peersAskedAtMs: number,
+  stepSinceMs: number,
 ): Omit<Gone, 'mayBeElsewhere'> {
-  const knownUntilMs = Math.min(at.nowMs, at.askedAtMs);
+  const knownUntilMs = Math.min(nowMs, peersAskedAtMs);
   const left = new Map<string, GoneFacts>();
   for (const each of gone) {
     const { key, forMs } = each;
-    const goneAtMs = at.nowMs - forMs;
-    const isBack = goneAtMs <= (cameBack.get(key) ?? Number.NEGATIVE_INFINITY) + answerMs;
-    const mayComeBack = knownUntilMs - goneAtMs < comesBackMs;
-    if (!isBack && !mayComeBack && forMs <= at.nowMs - at.sinceMs) left.set(key, each);
+    const goneAtMs = nowMs - forMs;
+    const endedMs = endedAbsences.get(key);
+    const hasReturned = endedMs !== undefined && goneAtMs <= endedMs + answerMs;
+    const mayReconnect = knownUntilMs - goneAtMs < reconnectMs;
+    const isSinceStep = forMs <= nowMs - stepSinceMs;
+    if (isSinceStep && !hasReturned && !mayReconnect) left.set(key, each);
   }
   const having = [...left.values()].filter(({ hadIt }) => hadIt);
   const byPool = Map.groupBy(having, ({ pool = 0 }) => pool);
@@ -287,7 +296,7 @@ function countGone(
   return { having: having.length, havingOf, others: left.size - having.length };
 }
 
-/** Judges the whole step, or the slice that ends now if that is worse. */
+/** Judges the step from its beginning, or the slice that ends now if that is worse. */
 function judge(
   step: Step,
   workers: readonly WorkerFacts[],
@@ -296,42 +305,41 @@ function judge(
 ): Pick<Step, 'bases' | 'slice'> & { readonly judgement: Judgement } {
   const bases = addBases(step.bases, workers);
   const sliceBases = addBases(step.slice.bases, workers);
-  const judgeFrom = (from: ByKey<Base>, hadTime: boolean) =>
-    judgeSince(from, bases, workers, observation, hadTime);
   const hadTime = step.heldMs >= reportedMs;
-  const lastedMs = watchedMs - step.slice.sinceMs;
-  const whole = judgeFrom(bases, hadTime);
-  const slice = judgeFrom(sliceBases, hadTime && lastedMs >= sliceMs);
+  const lastedMs = watchedMs - step.slice.sinceWatchedMs;
+  const isLong = lastedMs >= sliceMs;
+  const ofStep = judgeSince(bases, bases, workers, observation, hadTime);
+  const ofSlice = judgeSince(sliceBases, bases, workers, observation, hadTime && isLong);
   const holdMs = observation.pools.steps[observation.open?.step ?? 0]?.holdMs ?? 0;
-  const isHolding = step.heldMs > 0;
-  const number = isHolding
-    ? Math.floor((step.heldMs - holdMs) / sliceMs)
-    : Number.NEGATIVE_INFINITY;
-  const isDue = lastedMs >= sliceMs || number !== step.slice.number;
-  // An open slice lasts until it can be judged.
-  const isOpen = slice.kind === 'silent' || slice.kind === 'unclear';
-  const isOver = isDue && !isOpen;
-  const isWorse = isOpen
-    ? slice.kind !== 'silent' && whole.kind === 'good'
-    : isOver && slice.kind !== 'good';
-  const judgement: Judgement =
-    isWorse && whole.kind !== 'bad' && whole.kind !== 'store'
-      ? { ...slice, text: `in the last ${formatDuration(lastedMs)}: ${slice.text}` }
-      : whole;
+  const number =
+    step.heldMs > 0 ? Math.floor((step.heldMs - holdMs) / sliceMs) : Number.NEGATIVE_INFINITY;
+  const isDue = isLong || number !== step.slice.number;
+  const judgement: Judgement = isWorse(ofSlice, isDue, ofStep)
+    ? { ...ofSlice, text: `in the last ${formatDuration(lastedMs)}: ${ofSlice.text}` }
+    : ofStep;
   const isOutage = judgement.kind === 'store';
   const { leftOut = observation.peers.leftOut } = observation.own;
   const left =
     leftOut === undefined
       ? ''
       : `; ${toCountText(leftOut.count, 'domain')}, such as '${toExcerpt(leftOut.first)}', counted in all alone`;
-  const later = isOver
-    ? { sinceMs: watchedMs, number, bases: addBases(new Map(), workers) }
+  // A slice lasts until it can be judged.
+  const endsNow = isDue && ofSlice.kind !== 'silent' && ofSlice.kind !== 'unclear';
+  const later = endsNow
+    ? { sinceWatchedMs: watchedMs, number, bases: addBases(new Map(), workers) }
     : { ...step.slice, bases: sliceBases };
   return {
     bases: passOutage(bases, workers, isOutage),
     slice: { ...later, bases: passOutage(later.bases, workers, isOutage) },
     judgement: { ...judgement, text: `${judgement.text}${left}` },
   };
+}
+
+function isWorse(slice: Judgement, isDue: boolean, step: Judgement): boolean {
+  if (step.kind === 'bad' || step.kind === 'store') return false;
+  // What cannot be compared in the slice matters at once, but adds nothing to a step without a good judgement.
+  if (slice.kind === 'unclear') return step.kind === 'good';
+  return isDue && (slice.kind === 'bad' || slice.kind === 'store');
 }
 
 /** Adds a base for each worker that is new or whose sums have restarted. */
@@ -396,12 +404,4 @@ function toFigures({
 }: FiguresFacts): Figures {
   const byName = new Map(domains.map(({ name, ...hits }) => [name, hits]));
   return { decisions, overLimit, errors, noMatch, gone, domains: byName };
-}
-
-function toGoneKeys(workers: Iterable<WorkerFacts>): Set<string> {
-  return new Set([...workers].map(({ instance, id }) => toGoneKey(instance ?? undefined, id)));
-}
-
-function isInForce({ state }: Member): boolean {
-  return state === 'in_force';
 }
