@@ -7,7 +7,7 @@ import type { RuleSet } from '../shared/rules/rule.ts';
 import type { TlsWatch } from '../shared/tls.ts';
 import { createFailurePolicy } from './counters/failure/failure-policy.ts';
 import { createOutages, type Outages } from './counters/failure/outages.ts';
-import { createLeases } from './counters/leases.ts';
+import { Leases } from './counters/leases.ts';
 import { storeKinds } from './counters/store-kinds.ts';
 import { type CounterAccess, createCounterAccess } from './decision/counter-access.ts';
 import { createDecisionTrail } from './decision/decision-trail.ts';
@@ -108,7 +108,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
   };
   const store = await kind.create(settings, { health, metrics, log, clock, addOutages });
   const rules: { current: RuleSet | undefined } = { current: undefined };
-  const leases = kind.countsBeforeAnswer ? createLeases({ store, clock, metrics }) : undefined;
+  const leases = kind.countsBeforeAnswer ? new Leases({ store, clock, metrics }) : undefined;
   const overLimitCache = createOverLimitCache(settings.limits.localCacheSizeBytes, metrics, clock);
   const options = toDecisionOptions(settings);
   const unmatched = createUnmatchedSampler(metrics, deps.onUnmatched);

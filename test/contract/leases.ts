@@ -3,7 +3,7 @@
 import type { ExecutionContext, TestFn } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
 import { type LimiterAlgorithm, limiterAlgorithms } from '../../shared/rules/limit-shape.ts';
-import { createLeases, type Leases } from '../../worker/counters/leases.ts';
+import { Leases } from '../../worker/counters/leases.ts';
 import type { Hit } from '../../worker/counters/store.ts';
 import { createRegistry } from '../../worker/metrics/registry.ts';
 import { createHit, startCounting } from '../support/counting.ts';
@@ -144,8 +144,8 @@ async function setUp(t: ExecutionContext, suite: LeasesSuite, algorithm: Algorit
     },
     createWorker(): Leases {
       const metrics = createRegistry({ runtimeNamesMax: 1, log: createRecordedLog() });
-      const worker = createLeases({ store: under.store, clock: systemClock, metrics });
-      t.teardown(worker.close);
+      const worker = new Leases({ store: under.store, clock: systemClock, metrics });
+      t.teardown(() => worker.close());
       return worker;
     },
   };

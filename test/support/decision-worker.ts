@@ -82,7 +82,7 @@ interface WorkerOptions extends Partial<DecisionOptions> {
   /** Limit of the counters in process. */
   readonly maxCounters?: number;
   readonly store?: (inner: CounterStore) => CounterStore;
-  readonly leases?: (counters: CounterStore) => Leases;
+  readonly leases?: (counters: CounterStore) => Pick<Leases, 'count'>;
 }
 
 export function createWorker(yaml: string | undefined, options: WorkerOptions = {}) {

@@ -6,7 +6,7 @@ import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { withCount } from '../../test/support/with-count.ts';
 import { createRegistry } from '../metrics/registry.ts';
-import { createLeases, type Leases } from './leases.ts';
+import { Leases } from './leases.ts';
 import { MemoryStore } from './memory-store.ts';
 import type { CountRequest, Hit } from './store.ts';
 
@@ -28,7 +28,7 @@ function setUp() {
     memory,
     calls: () => calls,
     stat: (name: string) => metrics.snapshot().get(`ratelimit.lease.${name}`) ?? 0,
-    createWorker: () => createLeases({ store, clock, metrics }),
+    createWorker: () => new Leases({ store, clock, metrics }),
   };
 }
 
@@ -289,7 +289,7 @@ test('a lease that ends while the store is silent waits without a busy timer', a
   const clock = createManualClock();
   let timers = 0;
   const waiting: CountRequest[] = [];
-  const leases = createLeases({
+  const leases = new Leases({
     store: withCount(new MemoryStore({ clock, log: createRecordedLog() }), (r) => waiting.push(r)),
     clock: {
       ...clock,

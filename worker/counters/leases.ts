@@ -1,8 +1,12 @@
 // Leases (behaviour: leases): a worker takes many hits of a hot counter from the store at once and admits hits from
 // them, so that few decisions on it call the store. Hits of a lease are counted when it is taken: admitted hits never
 // exceed the limit, and unused ones are returned.
+//
+// Every amount is in hits. For example, of a limit of 1,000 with a share of 5 %, three requests need 1 hit each:
+// 1. The first is counted alone. 1 is counted, 999 remain; a lease begins with 0 unused hits.
+// 2. The second lacks 1, but asks for 5 % of 999. 50 are counted, 950 remain; 49 are granted, 48 of these unused.
+// 3. The third uses one of the 48. Its `after` is what callers have used: 1,000 - 950 remaining - 47 unused = 3.
 import type { Clock } from '../../shared/clock.ts';
-import type { AppError } from '../../shared/errors.ts';
 import { owned } from '../../shared/owned-text.ts';
 import type { Metrics } from '../metrics.ts';
 import { PartRequest } from './count-in-parts.ts';
@@ -22,276 +26,272 @@ export interface LeaseDeps {
   readonly metrics: Metrics;
 }
 
-export interface Leases {
-  /** As CounterStore.count, for a request with one hit whose limit has a lease. */
-  count(request: CountRequest): void;
-  /** Call it when the counter was reset: the hits taken from it are gone too. */
-  forget(mapKey: string): void;
-  /** Returns unused hits. Call it before the store is closed. */
-  close(): void;
-}
-
 interface Lease {
   /** The hit that was sent last, with the store's answer. */
   hit: Hit;
   /** Hits counted in the store and not yet used. */
-  left: number;
-  /** How much of the limit remained at the last call to the store, without this lease. */
+  unused: number;
+  /** Hits of the limit that the store had not counted at its last answer; 0 when a next lease would not fit. */
   remaining: number;
-  /**
-   * When that call began, when the lease ends, and when the window of its hits ends, all on the monotonic clock. Only a
-   * sliding window has such an end: a fixed window is part of the key, a bucket has none.
-   */
+  /** When the store was last called, and when the lease ends, on the monotonic clock. */
   sentMs: number;
   untilMs: number;
+  /** When the hits' sliding window ends; infinite for a fixed window, which is part of the key, and for a bucket. */
   windowEndMs: number;
   /** A call for the next lease is in flight. */
   isLeasing: boolean;
   cancelTimer: () => void;
 }
 
-export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
-  const leases = new Map<string, Lease>();
-  const open = metrics.gauge('ratelimit.lease.open');
-  const unused = metrics.gauge('ratelimit.lease.unused_hits');
-  const fromLease = metrics.counter('ratelimit.lease.decisions');
-  metrics.beforeReading(() => {
-    let hits = 0;
-    for (const { left } of leases.values()) hits += left;
-    open.set(leases.size);
-    unused.set(hits);
-  });
-  let answered: CountRequest[] = [];
-  let closed = false;
-  return { count, forget, close };
+export class Leases {
+  readonly #store: CounterStore;
+  readonly #clock: Clock;
+  readonly #fromLease: ReturnType<Metrics['counter']>;
+  /** By the `mapKey` of the counter. */
+  readonly #leases = new Map<string, Lease>();
+  /** Requests answered from leases in this turn of the event loop, not settled yet. */
+  #answered: CountRequest[] = [];
+  #isClosed = false;
 
-  function count(request: CountRequest): void {
+  constructor({ store, clock, metrics }: LeaseDeps) {
+    this.#store = store;
+    this.#clock = clock;
+    const open = metrics.gauge('ratelimit.lease.open');
+    const unusedHits = metrics.gauge('ratelimit.lease.unused_hits');
+    this.#fromLease = metrics.counter('ratelimit.lease.decisions');
+    metrics.beforeReading(() => {
+      let hits = 0;
+      for (const { unused } of this.#leases.values()) hits += unused;
+      open.set(this.#leases.size);
+      unusedHits.set(hits);
+    });
+  }
+
+  /** As CounterStore.count, for a request with one hit whose limit has a lease. */
+  count(request: CountRequest): void {
     const [hit] = request.hits as readonly [Hit];
     const isPlain = !hit.refund && hit.hits > 0 && hit.exactHits === undefined;
     if (!isPlain || request.mode === 'look') {
-      store.count(request);
+      this.#store.count(request);
       return;
     }
-    const lease = leases.get(hit.mapKey);
-    const nowMs = clock.monotonicMs();
-    if (lease !== undefined) dropOverflow(lease, nowMs);
-    if (lease !== undefined && lease.left >= hit.hits && nowMs < lease.untilMs) {
-      answerFromLease(request, hit, lease, nowMs);
-    } else if (lease === undefined || lease.isLeasing) {
-      ask(request, hit, lease);
-    } else {
-      leaseMore(request, hit, lease);
+    const lease = this.#leases.get(hit.mapKey);
+    if (lease === undefined) {
+      this.#countAlone(request, hit, true);
+      return;
     }
+    const nowMs = this.#clock.monotonicMs();
+    dropOverflow(lease, nowMs);
+    if (lease.unused >= hit.hits && nowMs < lease.untilMs) {
+      this.#answerFromLease(request, hit, lease, nowMs);
+    } else if (lease.isLeasing) this.#countAlone(request, hit, false);
+    else this.#leaseMore(request, hit, lease);
   }
 
-  /**
-   * A bucket refills while some of its tokens are leased. Without the lease, tokens beyond its capacity would never
-   * have existed: they are dropped.
-   */
-  function dropOverflow(lease: Lease, nowMs: number): void {
-    const { limit, limiter } = lease.hit;
-    if (limiter?.window.algorithm !== 'token_bucket' || lease.left === 0) return;
-    const { window } = limiter;
-    const refilled = ((nowMs - lease.sentMs) * window.limit) / (window.windowSeconds * 1_000);
-    const room = limit - lease.remaining - Math.ceil(refilled);
-    lease.left = Math.max(0, Math.min(lease.left, room));
+  /** Call it when the counter was reset: the hits taken from it are gone too. */
+  forget(mapKey: string): void {
+    this.#leases.get(mapKey)?.cancelTimer();
+    // Even while hits are being taken: the store may have counted them before the reset, so they are not used.
+    this.#leases.delete(mapKey);
   }
 
-  function answerFromLease(request: CountRequest, hit: Hit, lease: Lease, nowMs: number): void {
-    lease.left -= hit.hits;
-    hit.after = lease.hit.limit - lease.remaining - lease.left;
+  /** Returns unused hits. Call it before the store is closed. */
+  close(): void {
+    this.#isClosed = true;
+    for (const lease of this.#leases.values()) {
+      lease.cancelTimer();
+      this.#giveBack(lease);
+    }
+    this.#leases.clear();
+  }
+
+  #answerFromLease(request: CountRequest, hit: Hit, lease: Lease, nowMs: number): void {
+    lease.unused -= hit.hits;
+    hit.after = lease.hit.limit - lease.remaining - lease.unused;
     if (hit.limiter !== undefined) {
       const passed = Math.floor((nowMs - lease.sentMs) / 1_000);
       hit.limiter.resetSeconds = Math.max(1, (lease.hit.limiter?.resetSeconds ?? 0) - passed);
       hit.limiter.waitSeconds = 0;
       hit.limiter.closedMs = 0;
     }
-    fromLease.add(1);
+    this.#fromLease.add(1);
     // A request is never settled from inside `count`.
-    if (answered.push(request) === 1) setImmediate(settleAnswered);
+    if (this.#answered.push(request) === 1) setImmediate(this.#settleAnswered);
   }
 
-  function settleAnswered(): void {
-    const requests = answered;
-    answered = [];
+  readonly #settleAnswered = (): void => {
+    const requests = this.#answered;
+    this.#answered = [];
     for (const request of requests) request.settle(undefined);
-  }
+  };
 
-  /** Counts these hits alone; afterwards the rest of the limit is known. */
-  function ask(request: CountRequest, hit: Hit, lease: Lease | undefined): void {
-    const sentMs = clock.monotonicMs();
-    send(request, hit, hit.hits, (error, sent) => {
+  /** Counts these hits alone; afterwards the rest of the limit is known, so a lease can begin. */
+  #countAlone(request: CountRequest, hit: Hit, beginsLease: boolean): void {
+    const sentMs = this.#clock.monotonicMs();
+    const sent = toSent(hit, hit.hits);
+    this.#send(request, sent, (error) => {
       if (error === undefined) {
         hit.after = sent.after;
-        if (lease === undefined) begin(sent, sentMs);
+        if (beginsLease) this.#begin(sent, sentMs);
       }
       request.settle(error);
     });
   }
 
-  /** Starts a lease without hits: the next request takes some. */
-  function begin(sent: Hit, sentMs: number): void {
+  /** Begins a lease without hits: the next request takes some. */
+  #begin(sent: Hit, sentMs: number): void {
     const remaining = Math.max(0, sent.limit - sent.after);
-    if (closed || leases.has(sent.mapKey) || leases.size >= maxKeys || isLow(sent, remaining))
-      return;
+    const isFull = this.#leases.has(sent.mapKey) || this.#leases.size >= maxKeys;
+    if (this.#isClosed || isFull || isLow(sent, remaining)) return;
     const lease: Lease = {
       hit: sent,
-      left: 0,
+      unused: 0,
       remaining,
       sentMs,
-      untilMs: clock.monotonicMs() + forMs(sent),
+      untilMs: this.#clock.monotonicMs() + forMs(sent),
       windowEndMs: findWindowEnd(sent, sentMs),
       isLeasing: false,
       cancelTimer() {},
     };
-    leases.set(sent.mapKey, lease);
-    watch(lease);
+    this.#leases.set(sent.mapKey, lease);
+    this.#watch(lease);
   }
 
-  function forMs({ lease }: Hit): number {
-    return lease?.forMs ?? 0;
-  }
-
-  /** The earliest end of the window: the store answered later than `sentMs`. */
-  function findWindowEnd({ limiter }: Hit, sentMs: number): number {
-    const windowLeftMs = limiter?.windowLeftMs ?? -1;
-    return windowLeftMs < 0 ? Number.POSITIVE_INFINITY : sentMs + windowLeftMs;
-  }
-
-  function isLow({ limit }: Hit, remaining: number): boolean {
-    return remaining < Math.max(leastRemaining, limit * leastPart);
-  }
-
-  /**
-   * Hits of one sliding window must not be used or returned in the next, so a lease ends early enough for returned hits
-   * to arrive before the window's end.
-   */
-  function isLate(hit: Hit, { windowEndMs }: Lease, nowMs: number): boolean {
-    return nowMs >= windowEndMs - forMs(hit);
-  }
-
-  function leaseMore(request: CountRequest, hit: Hit, lease: Lease): void {
-    const sentMs = clock.monotonicMs();
-    if (sentMs >= lease.untilMs) giveBack(lease);
-    const rest = lease.left;
-    const need = hit.hits - rest;
-    const isAlone = isLow(hit, lease.remaining) || isLate(hit, lease, sentMs);
-    const wanted = isAlone ? 0 : Math.floor((hit.lease?.share ?? 0) * lease.remaining);
-    const amount = Math.max(need, wanted);
-    lease.left = 0;
+  /** Takes the next lease with the hits that the request lacks: of 60 hits with 48 unused ones these are 12. */
+  #leaseMore(request: CountRequest, hit: Hit, lease: Lease): void {
+    const sentMs = this.#clock.monotonicMs();
+    if (sentMs >= lease.untilMs) this.#giveBack(lease);
+    const unusedBefore = lease.unused;
+    const lacking = hit.hits - unusedBefore;
+    const isLate = sentMs >= findLastMs(lease, hit);
+    const part = isLate || isLow(hit, lease.remaining) ? 0 : (hit.lease?.share ?? 0);
+    const share = Math.floor(part * lease.remaining);
+    const asked = Math.max(lacking, share);
+    // Unused hits are reserved for this request until the store answers.
+    lease.unused = 0;
     lease.isLeasing = true;
-    send(request, hit, amount, (error, sent) => {
+    const sent = toSent(hit, asked);
+    this.#send(request, sent, (error) => {
       lease.isLeasing = false;
       if (error !== undefined) {
-        retain(lease, rest);
+        this.#retain(lease, unusedBefore);
         request.settle(error);
         return;
       }
-      const granted = countGranted(sent, amount);
       lease.hit = sent;
       lease.sentMs = sentMs;
       lease.windowEndMs = findWindowEnd(sent, sentMs);
       lease.remaining = Math.max(0, sent.limit - sent.after);
-      const left = rest + granted - hit.hits;
-      if (left < 0 && amount > need && !isAtLowest(sent)) {
-        // Fewer hits than the lease remain: the requested hits alone may still fit.
-        if (sent.limiter === undefined || sent.limiter.window.countsOver) release(lease, amount);
-        retain(lease, rest);
+      const granted = countGranted(sent, asked);
+      if (granted >= lacking) {
+        // A fixed window also counts the hits over its limit: they are returned.
+        this.#release(lease, asked - granted);
+        lease.untilMs = Math.min(this.#clock.monotonicMs() + forMs(hit), findLastMs(lease, hit));
+        const unused = granted - lacking;
+        hit.after = sent.limit - lease.remaining - unused;
+        this.#retain(lease, unused);
+      } else if (asked > lacking && !isAtLowest(sent)) {
+        // The share exceeds what remains: its hits are returned if they were counted. The request alone may still fit.
+        if (sent.limiter?.window.countsOver !== false) this.#release(lease, asked);
+        this.#retain(lease, unusedBefore);
         lease.remaining = 0;
-        ask(request, hit, lease);
+        this.#countAlone(request, hit, false);
         return;
-      }
-      hit.after = sent.after;
-      if (left < 0) {
-        retain(lease, rest);
-        hit.after = Math.max(sent.after, sent.limit + 1);
       } else {
-        // Hits over the limit were not granted.
-        if (sent.limiter === undefined) release(lease, amount - granted);
-        lease.untilMs = Math.min(clock.monotonicMs() + forMs(hit), lease.windowEndMs - forMs(hit));
-        hit.after = sent.limit - lease.remaining - left;
-        retain(lease, left);
+        // The request is refused: fewer hits were granted than asked for, so `after` is over the limit.
+        hit.after = sent.after;
+        this.#retain(lease, unusedBefore);
       }
       request.settle(undefined);
     });
   }
 
   /** Call it after a call of the store: the worker may have begun to stop meanwhile. */
-  function retain(lease: Lease, left: number): void {
-    lease.left = left;
-    if (closed) giveBack(lease);
+  #retain(lease: Lease, unused: number): void {
+    lease.unused = unused;
+    if (this.#isClosed) this.#giveBack(lease);
   }
 
-  /** How many of the requested hits fit into the limit. */
-  function countGranted({ after, limit, limiter }: Hit, amount: number): number {
-    if (limiter !== undefined) return after <= limit ? amount : 0;
-    return Math.max(0, Math.min(after, limit) - (after - amount));
+  /** Sends a copy of the request's hit, with another number of hits. */
+  #send(request: CountRequest, sent: Hit, settle: CountRequest['settle']): void {
+    this.#store.count(new PartRequest(request, [sent], request.mode, settle));
   }
 
-  /** A bucket that counts hits over the limit has a lowest level: hits below it were not all counted. */
-  function isAtLowest({ after, limit, limiter }: Hit): boolean {
-    const window = limiter?.window;
-    return window?.algorithm === 'token_bucket' && window.countsOver && after >= 2 * limit;
-  }
-
-  /** Sends a copy of the request's hit with another number of hits on the same counter. */
-  function send(
-    request: CountRequest,
-    hit: Hit,
-    hits: number,
-    done: (error: AppError | undefined, sent: Hit) => void,
-  ): void {
-    const sent = toSent(hit, hits);
-    const settle = (error: AppError | undefined) => done(error, sent);
-    store.count(new PartRequest(request, [sent], request.mode, settle));
-  }
-
-  function watch(lease: Lease): void {
-    const waitMs = lease.isLeasing ? returnMs : Math.max(0, lease.untilMs - clock.monotonicMs());
-    lease.cancelTimer = clock.after(waitMs, () => {
-      if (lease.isLeasing || clock.monotonicMs() < lease.untilMs) {
-        watch(lease);
+  #watch(lease: Lease): void {
+    const leftMs = Math.max(0, lease.untilMs - this.#clock.monotonicMs());
+    lease.cancelTimer = this.#clock.after(lease.isLeasing ? returnMs : leftMs, () => {
+      if (lease.isLeasing || this.#clock.monotonicMs() < lease.untilMs) {
+        this.#watch(lease);
         return;
       }
-      leases.delete(lease.hit.mapKey);
-      giveBack(lease);
+      this.#leases.delete(lease.hit.mapKey);
+      this.#giveBack(lease);
     });
   }
 
-  function giveBack(lease: Lease): void {
-    dropOverflow(lease, clock.monotonicMs());
-    const { left } = lease;
-    lease.left = 0;
-    release(lease, left);
+  #giveBack(lease: Lease): void {
+    dropOverflow(lease, this.#clock.monotonicMs());
+    this.#release(lease, lease.unused);
+    lease.unused = 0;
   }
 
-  /** No caller waits for it; hits lost on the way count until the window ends. */
-  function release({ hit, windowEndMs }: Lease, hits: number): void {
+  /** Returns hits to the store. No caller waits for it; hits lost on the way count until the window ends. */
+  #release({ hit, windowEndMs }: Lease, hits: number): void {
     if (hits <= 0) return;
-    store.count({
+    this.#store.count({
       // With a separate answer: the lease continues with the one it was taken with.
       hits: [{ ...hit, hits, refund: true, limiter: hit.limiter && { ...hit.limiter } }],
       mode: 'add',
-      deadlineMs: Math.min(clock.monotonicMs() + returnMs, windowEndMs),
+      deadlineMs: Math.min(this.#clock.monotonicMs() + returnMs, windowEndMs),
       cancelled: false,
       settle() {},
     });
   }
+}
 
-  function forget(mapKey: string): void {
-    leases.get(mapKey)?.cancelTimer();
-    // Even while hits are being taken: the store may have counted them before the reset, so they are not used.
-    leases.delete(mapKey);
-  }
+/**
+ * A bucket refills while some of its tokens are leased. Without the lease, tokens beyond its capacity would never have
+ * existed: they are dropped. Of 20 tokens, with 10 remaining and 5 refilled since, there is room for 5 unused ones.
+ */
+function dropOverflow(lease: Lease, nowMs: number): void {
+  const { limit, limiter } = lease.hit;
+  if (limiter?.window.algorithm !== 'token_bucket' || lease.unused === 0) return;
+  const { window } = limiter;
+  const refilled = ((nowMs - lease.sentMs) * window.limit) / (window.windowSeconds * 1_000);
+  const room = limit - lease.remaining - Math.ceil(refilled);
+  lease.unused = Math.max(0, Math.min(lease.unused, room));
+}
 
-  function close(): void {
-    closed = true;
-    for (const lease of leases.values()) {
-      lease.cancelTimer();
-      giveBack(lease);
-    }
-    leases.clear();
-  }
+function forMs({ lease }: Hit): number {
+  return lease?.forMs ?? 0;
+}
+
+/** The earliest end of the window: the store answered later than `sentMs`. */
+function findWindowEnd({ limiter }: Hit, sentMs: number): number {
+  const windowLeftMs = limiter?.windowLeftMs ?? -1;
+  return windowLeftMs < 0 ? Number.POSITIVE_INFINITY : sentMs + windowLeftMs;
+}
+
+/** Hits of one sliding window must not be used in the next: unused ones are returned so early that they arrive before. */
+function findLastMs({ windowEndMs }: Lease, hit: Hit): number {
+  return windowEndMs - forMs(hit);
+}
+
+function isLow({ limit }: Hit, remaining: number): boolean {
+  return remaining < Math.max(leastRemaining, limit * leastPart);
+}
+
+/** How many of the hits asked for fit into the limit; a limiter grants all or none. */
+function countGranted({ after, limit, limiter }: Hit, asked: number): number {
+  if (limiter !== undefined) return after <= limit ? asked : 0;
+  const before = after - asked;
+  return Math.max(0, Math.min(after, limit) - before);
+}
+
+/** A bucket's lowest level is reached at twice its capacity: hits below it are not counted, so none are returned. */
+function isAtLowest({ after, limit, limiter }: Hit): boolean {
+  const window = limiter?.window;
+  return window?.algorithm === 'token_bucket' && window.countsOver && after >= 2 * limit;
 }
 
 /** The copy that a lease retains: the hit of a decision also has its match, and with it texts of the request. */

@@ -34,7 +34,7 @@ function setUp({ hasRules = true, problem = '' } = {}) {
     store: withCount(worker.memory, (call) =>
       problem === '' ? worker.memory.count(call) : call.settle(new AppError('store', problem)),
     ),
-    leases: { count() {}, forget: note, close() {} },
+    leases: { forget: note },
     overLimitCache: undefined,
     clock: worker.clock,
     options: defaults,

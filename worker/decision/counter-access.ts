@@ -53,7 +53,7 @@ export interface CounterAccess {
 export interface CounterAccessDeps {
   readonly rules: CurrentRules;
   readonly store: CounterStore;
-  readonly leases: Leases | undefined;
+  readonly leases: Pick<Leases, 'forget'> | undefined;
   readonly overLimitCache: OverLimitCache | undefined;
   readonly clock: Clock;
   readonly options: WindowOptions & {

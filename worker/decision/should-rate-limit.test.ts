@@ -262,8 +262,6 @@ test('a request with one hit is counted by leases if its limit has a lease, and 
           counted.push('leases');
           inner.count(request);
         },
-        forget() {},
-        close() {},
       }),
     },
   );

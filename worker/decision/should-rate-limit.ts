@@ -105,7 +105,7 @@ export interface DecisionParts {
   readonly rules: CurrentRules;
   readonly store: CounterStore;
   /** Undefined if each hit is counted in the store. */
-  readonly leases?: Leases | undefined;
+  readonly leases?: Pick<Leases, 'count'> | undefined;
   /** Undefined if decisions fail when the store fails. */
   readonly failurePolicy?: FailurePolicy | undefined;
   /** Undefined if counters over their limit are not cached. */

@@ -2,7 +2,7 @@
 // twice.
 import test from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
-import { createLeases } from '../../../worker/counters/leases.ts';
+import { Leases } from '../../../worker/counters/leases.ts';
 import { parseCredentials } from '../../../worker/counters/redis/credentials.ts';
 import { createRegistry } from '../../../worker/metrics/registry.ts';
 import { countOn, createHit, startCounting } from '../../support/counting.ts';
@@ -97,8 +97,8 @@ test.serial('leases outlive a failover: exactly the limit of hits is admitted', 
   const store = await openRedisStore(t, group.url, { type: 'sentinel', timeoutMs });
   const [master, replica] = group.servers;
   const metrics = createRegistry({ runtimeNamesMax: 1, log: store.log });
-  const workers = [0, 1].map(() => createLeases({ store, clock: systemClock, metrics }));
-  t.teardown(() => workers.forEach(({ close }) => void close()));
+  const workers = [0, 1].map(() => new Leases({ store, clock: systemClock, metrics }));
+  t.teardown(() => workers.forEach((worker) => void worker.close()));
   /** How many of these hits are admitted. */
   const ask = async (hits: number) => {
     let admitted = 0;
