@@ -73,17 +73,17 @@ export function withAction(
 }
 
 /** Takes the revision on trial back from all workers, or keeps it from them if its rollout has not begun. Undefined if
- * another revision is being rolled out, or if its rollout has ended since `endedBefore`, the rollout before it, unless
+ * another revision is being rolled out, or if its rollout has ended since `rolloutBefore`, the rollout before it, unless
  * `undoes` names the ended one. */
 export function withTakenBack(
   record: RolloutRecord,
   rollout: Pick<RolloutOnRecord, 'id' | 'revision' | 'content'>,
   {
-    endedBefore,
+    rolloutBefore,
     undoes,
     ...details
   }: VerdictDetails & {
-    readonly endedBefore: string | undefined;
+    readonly rolloutBefore: string | undefined;
     readonly undoes?: string | undefined;
   },
 ): RolloutRecord | undefined {
@@ -92,7 +92,7 @@ export function withTakenBack(
   if (isThis) return withEnd(record, 'taken_back', details);
   if (open !== undefined) return undefined;
   const { rollout: last, inForce } = record;
-  const hasEnded = last?.revision === rollout.revision && last.id !== endedBefore;
+  const hasEnded = last?.revision === rollout.revision && last.id !== rolloutBefore;
   if (hasEnded || inForce[0]?.content === rollout.content) return undefined;
   return withEnd(withBegun(record, rollout, details.atMs), 'taken_back', details);
 }

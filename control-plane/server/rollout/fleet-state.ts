@@ -726,7 +726,7 @@ function takeBack(
   facts: Facts,
   asked?: Write['asked'],
 ): Turn {
-  const { endedBefore } = now;
+  const { rolloutBefore } = now;
   const revision = idOf(now);
   const { following } = turn.state;
   const open = openRolloutOf(facts.record.known.record);
@@ -735,7 +735,7 @@ function takeBack(
   const running = { ...now, takenBack: { reason, by, rollout: undoes } };
   const withheld = follow(turn, withhold({ ...following, running }), facts);
   const rollout = toBegun(now, facts);
-  const end = { reason, by, atMs: facts.wallMs, endedBefore, undoes };
+  const end = { reason, by, atMs: facts.wallMs, rolloutBefore, undoes };
   const change: ChangeRecord = (record) => withTakenBack(record, rollout, end);
   const what = `take back revision ${toShortId(revision)}: ${reason}`;
   const reports = by === '' ? [{ kind: 'audit', revision, what } as const] : [];

@@ -29,7 +29,7 @@ export interface Running {
    * undoes later ones. */
   readonly isRemovalMeant: boolean;
   /** The last rollout on record when this one began here: its end is the end of another rollout. */
-  readonly endedBefore: string | undefined;
+  readonly rolloutBefore: string | undefined;
   /** The share that is served; undefined while no worker has the revision. */
   readonly offered: RolloutOnRecord | undefined;
   /** The verdict on a revision that is taken back here before that is on record. */
@@ -91,31 +91,28 @@ export const nothingFollowed: Following = {
 /** Serves the revision on trial as the record describes it. */
 export function followTrial(before: Following, facts: Facts, plan: RolloutPlan): Turn {
   const { snapshots, monotonicMs } = facts;
-  const { record } = facts.record.known;
+  const { record, contentId } = facts.record.known;
   const open = openRolloutOf(record);
-  const { trial } = snapshots;
   const running = begin(before.running, facts, plan);
-  const settled: Turn =
-    running === undefined || open?.revision === running.trial.revision.id
-      ? { following: { ...before, running }, effects: [] }
-      : settle({ ...before, running }, running, record);
-  const now = settled.following.running;
-  const isOpen = now !== undefined && open?.revision === now.trial.revision.id;
-  const isHere = open === undefined || isOpen;
-  const serves = isHere ? facts.record.known.contentId : undefined;
-  const following = { ...settled.following, serves };
-  if (isOpen) {
-    // The revision may have been taken back meanwhile.
-    return isOld(facts.record) ? settled : offer(following, now, open);
+  const begun: Following = { ...before, running };
+  if (open !== undefined && running?.trial.revision.id === open.revision) {
+    // The revision may have been taken back since this copy of the record was stored.
+    if (isOld(facts.record)) return { following: begun, effects: [] };
+    return offer({ ...begun, serves: contentId }, running, open);
   }
-  if (open === undefined || trial?.supersedes) return { ...settled, following };
-  // The revision of this rollout is not on trial here: it is not known yet, or there is a newer one.
+  const settled = running && settle(begun, running, record);
+  const { following: trialSettled, effects } = settled ?? { following: begun, effects: [] };
+  const serves = open === undefined ? contentId : undefined;
+  const following: Following = { ...trialSettled, serves };
+  // The revision on trial here replaces that of the open rollout, which need not be found.
+  if (open === undefined || snapshots.trial?.supersedes) return { following, effects };
   const { sought } = following;
-  const isTried = sought.id === open.id && monotonicMs - sought.atMs < retryMs;
-  if (isTried || snapshots.withdrawn?.revision === open.revision) return { ...settled, following };
+  const wasJustSought = sought.id === open.id && monotonicMs - sought.atMs < retryMs;
+  const isWithdrawn = snapshots.withdrawn?.revision === open.revision;
+  if (wasJustSought || isWithdrawn) return { following, effects };
   return {
     following: { ...following, sought: { id: open.id, atMs: monotonicMs } },
-    effects: [...settled.effects, { kind: 'find_trial', open }],
+    effects: [...effects, { kind: 'find_trial', open }],
   };
 }
 
@@ -137,35 +134,34 @@ function begin(
         mayRemove(trial.revision, false) ||
         known.record.inForce.some(({ content }) => content === trial.content) ||
         isRemovalApproved(known.record, trial.revision.id, trial.content),
-      endedBefore: openRolloutOf(known.record) ? undefined : known.record.rollout?.id,
+      rolloutBefore: openRolloutOf(known.record) ? undefined : known.record.rollout?.id,
       offered: undefined,
       takenBack: undefined,
     }
   );
 }
 
-/** The last rollout on record is another one than that of the revision on trial, or there is none any more. */
+/** Ends, withholds or leaves the trial, for which the record has no open rollout. */
 function settle(following: Following, now: Running, record: RolloutRecord): Turn {
+  const { trial, takenBack, rolloutBefore } = now;
+  const left: Turn = { following, effects: [] };
   const ended = { ...following, running: undefined };
-  const { trial } = now;
-  const takenBack = takenBackOf(record, trial);
-  if (takenBack !== undefined) {
-    return {
-      following: ended,
-      effects: [{ kind: 'take_back_trial', reason: takenBack.reason }],
-    };
+  const verdict = takenBackOf(record, trial);
+  if (verdict !== undefined) {
+    return { following: ended, effects: [{ kind: 'take_back_trial', reason: verdict.reason }] };
   }
-  // Another control plane ended the rollout without knowing of the take-back.
-  if (undoableOf(record, now.takenBack?.rollout)) return { following, effects: [] };
-  const isInForce = record.inForce[0]?.content === trial.content;
-  if (record.rollout?.id === now.endedBefore && !isInForce) return { following, effects: [] };
-  // Another revision may already have followed.
-  if (isInForce || record.inForce[1]?.revision === trial.revision.id) {
+  // Another control plane ended the rollout without knowing of the take-back, which is still to be written.
+  if (undoableOf(record, takenBack?.rollout)) return left;
+  // All workers have the revision, or had it until another one followed.
+  const [inForce, inForceBefore] = record.inForce;
+  const isInForce = inForce?.content === trial.content;
+  const hasBegun = record.rollout?.id !== rolloutBefore;
+  if (isInForce || (hasBegun && inForceBefore?.revision === trial.revision.id)) {
     return { following: ended, effects: [{ kind: 'end_trial' }] };
   }
-  // Another control plane is behind this one.
-  const isElse = openRolloutOf(record) !== undefined && !trial.supersedes;
-  return isElse ? withhold(following) : { following, effects: [] };
+  // Another control plane is behind this one: it rolls out a revision that this trial does not replace.
+  const isOtherOpen = openRolloutOf(record) !== undefined && !trial.supersedes;
+  return hasBegun && isOtherOpen ? withhold(following) : left;
 }
 
 /** Withholds the revision on trial from all workers of this control plane; streams are refreshed once. */
@@ -225,17 +221,17 @@ export interface FoundTrial {
 export function noteFoundTrial(before: Following, found: FoundTrial, facts: Facts): Turn {
   const { open, newest, revision } = found;
   const { record, snapshots } = facts;
-  const isElse = openRolloutOf(record.known.record)?.id !== open.id;
-  // Another revision has arrived meanwhile.
-  const isOld = snapshots.newest?.revision.id !== newest;
-  if (isElse || isOld) return { following: before, effects: [] };
-  const isThere = snapshots.store.failingSinceMs === undefined;
-  const lacking = revision === undefined && isThere ? open.id : undefined;
+  const isStillOpen = openRolloutOf(record.known.record)?.id === open.id;
+  const isStillNewest = snapshots.newest?.revision.id === newest;
+  if (!isStillOpen || !isStillNewest) return { following: before, effects: [] };
+  const canReadStore = snapshots.store.failingSinceMs === undefined;
+  const lacking = revision === undefined && canReadStore ? open.id : undefined;
   const following = { ...before, lacking };
   if (snapshots.trial?.revision.id === open.revision) return { following, effects: [] };
   if (revision !== undefined) return { following, effects: [{ kind: 'follow_trial', revision }] };
-  const mayEnd = found.isPast || isVacant(record) || leads(record);
-  return { following, effects: mayEnd ? [{ kind: 'give_way', open, newest }] : [] };
+  // The leader decides, unless there is none or all workers already have a later revision.
+  const canGiveWay = found.isPast || isVacant(record) || leads(record);
+  return { following, effects: canGiveWay ? [{ kind: 'give_way', open, newest }] : [] };
 }
 
 /** Catches up with what is in force on record: this control plane was stopped or cut off when that came into force.
@@ -250,12 +246,12 @@ export function catchUp(before: Following, facts: Facts, isUnwritten: boolean): 
   if ([inForce?.content, trial?.content].includes(wanted.content)) return nothing;
   // The record was written by another version, which computes content ids differently.
   if (inForce?.revision.id === wanted.revision) return nothing;
-  // Its author wants this revision in place of the one on record, and the record will follow.
+  // The record will follow what this control plane gave to all workers by itself, unless that was rolled out in steps:
+  // then it only took the revision for what it already served.
   const isNewest = inForce?.revision.id === newest?.revision.id && newest?.isHeldBack === false;
-  // A revision that is or was rolled out in steps is the exception: this control plane took it for what it already
-  // served.
-  const isTried = known.record.rollout?.revision === inForce?.revision.id;
-  if (inForce?.isAtOnce && !isTried && (isNewest || isUnwritten)) return nothing;
+  const isOfRollout = known.record.rollout?.revision === inForce?.revision.id;
+  const willBeOnRecord = inForce?.isAtOnce && !isOfRollout && (isNewest || isUnwritten);
+  if (willBeOnRecord) return nothing;
   const { missed } = before;
   if (missed.content === wanted.content && monotonicMs - missed.atMs < retryMs) return nothing;
   return {
@@ -277,9 +273,9 @@ export function noteFoundInForce(
   { wanted, before, revision }: FoundInForce,
   { record, snapshots }: Facts,
 ): Turn {
-  const isStill =
+  const isStillMissing =
     record.known.record.inForce[0]?.content === wanted.content &&
     (snapshots.inForce?.revision.id ?? '') === before;
-  const isFollowed = revision !== undefined && isStill;
+  const isFollowed = revision !== undefined && isStillMissing;
   return { following, effects: isFollowed ? [{ kind: 'follow_in_force', revision }] : [] };
 }
