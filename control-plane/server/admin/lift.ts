@@ -1,6 +1,20 @@
-// Lifts the limit of a counter for a time: computes what to write into the files of its domain. A lift is an unlimited
-// rule with `until` for exactly the descriptor's values. If a wider rule has rules below it, the lift has a copy of
-// them, since a lookup never backtracks (behaviour: lifts). Pure.
+// Lifts the limit of a counter for a time: computes what to write into the files of its domain (behaviour: lifts).
+// Pure. A lift is an unlimited rule with an end (`until`) for exactly the descriptor's values. What is written depends
+// on the rule for each entry of the descriptor. Three lifts until six, one after another:
+//
+//   the rules        plan=pro, path=/x     then user=ada, path=/x      then user=ada
+//   plan=pro: 50     plan=pro: 50          plan=pro: ...               plan=pro: ...
+//     path: 5          path: 5             user: 10                    user: 10
+//   user: 10           path=/x: lift         path: 3                     path: 3
+//     path: 3        user: 10              user=ada: 10, until six     user=ada: lift
+//                      path: 3               path: 3                     path: 3
+//                                            path=/x: lift               path=/x: lift
+//
+// - An exact rule (plan=pro) remains as it is: the lift is inserted below it.
+// - A lift below a wider rule (user) would be for its other values, too. So this value gets a copy of it with all rules
+//   below it, since a lookup that enters the copy never backtracks. The copy ends no earlier than the lifts below it.
+// - A copy or a lift that is there is replaced: by one with the new lift below it, or by the lift (user=ada).
+// A lift that is ended leaves a copy while other lifts are below it. A copy is removed with the last one.
 import { toCountText } from '../../../shared/count-text.ts';
 import { HttpError } from '../../../shared/router/index.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../../shared/rules/document/document.ts';
@@ -87,27 +101,27 @@ function planLift(files: readonly StoredFile[], asked: LiftAsked, parseText: Par
   refuseOpenEntries(entries);
   if (untilMs !== undefined) refuseUnmatched(documents, asked);
   const target = findTarget(level, asked);
-  const { chosen, lift, at, chain } = target;
+  const { lasting, ending, at, chain } = target;
   const rule =
     untilMs === undefined
-      ? withoutLift(chosen?.descriptor, lift?.descriptor, asked, at)
-      : withLift(chosen?.descriptor, lift?.descriptor, { ...asked, untilMs }, at);
+      ? removeAt(lasting?.descriptor, ending?.descriptor, asked, at)
+      : insertAt(lasting?.descriptor, ending?.descriptor, { ...asked, untilMs }, at);
   if (rule !== undefined && countRules(rule) > mostCopied) {
-    const detail = `${toName(asked)} cannot be lifted by itself: the rule at ${positionOf(chosen)} has more than ${mostCopied} rules below it, and a lift needs a copy of them`;
+    const detail = `${toName(asked)} cannot be lifted by itself: the rule at ${positionOf(lasting)} has more than ${mostCopied} rules below it, and a lift needs a copy of them`;
     throw new HttpError(409, { detail });
   }
-  const document = (lift ?? chosen)?.document;
+  const document = (ending ?? lasting)?.document;
   const file = files.find(({ path }) => path === document?.file);
   if (document === undefined || file === undefined) throw new Error('a rule is of no file');
-  const wanted: Wanted = { lift: lift?.descriptor, rule, chain, nowMs };
+  const wanted: Wanted = { ending: ending?.descriptor, rule, chain };
   const add = rule && { rule: toFlowText(toRuleObject(rule)), comment: asked.comment };
   const siblings = target.level.filter((each) => each.document === document);
   const first = siblings[0]?.descriptor;
   // Rules that have ended are removed too, unless that is impossible.
   for (const ended of [listEnded(document.descriptors, nowMs), []]) {
-    const remove = [...ended, ...(lift ? [lift.descriptor] : [])];
+    const remove = [...ended, ...(ending ? [ending.descriptor] : [])];
     const text = changeText(file.text, { remove, add, first });
-    if (text !== undefined && declares(parseText(text, file.path), document, wanted, ended)) {
+    if (text !== undefined && isOnlyChange(parseText(text, file.path), document, wanted, ended)) {
       return [{ ...file, text }];
     }
   }
@@ -141,27 +155,27 @@ interface Target {
   readonly at: number;
   /** Names of the rules above it. */
   readonly chain: readonly string[];
-  /** The rule that applies when rules with an end are ignored. */
-  readonly chosen: LocatedRule | undefined;
-  /** The rule with an end, not yet ended, for exactly this value. */
-  readonly lift: LocatedRule | undefined;
+  /** The rule without an end that applies. */
+  readonly lasting: LocatedRule | undefined;
+  /** The rule with an end for exactly this value, if it has not ended: a lift, a copy, or one written by hand. */
+  readonly ending: LocatedRule | undefined;
 }
 
-/** Descends to the first entry for which no rule without an end has exactly this value. */
+/** Descends through exact rules, to the first entry with a wider rule or one with an end, or to the last entry. */
 function findTarget(level: readonly LocatedRule[], asked: LiftAsked): Target {
   const chain: string[] = [];
   for (let at = 0, current = level; ; at++) {
     const { key, value } = asked.entries[at] as Entry;
     const composite = toCompositeKey(key, value);
-    const lift = current.find((rule) => isEndingAs(rule.descriptor, composite, asked.nowMs));
-    const lasting = current.filter(({ descriptor }) => descriptor.untilMs === undefined);
-    const chosen = inOrder(lasting, key, value)[0]?.rule;
-    const isExact = chosen?.composite === composite && lift === undefined;
+    const ending = current.find((rule) => isEndingAs(rule.descriptor, composite, asked.nowMs));
+    const permanent = current.filter(({ descriptor }) => descriptor.untilMs === undefined);
+    const lasting = inOrder(permanent, key, value)[0]?.rule;
+    const isExact = lasting?.composite === composite && ending === undefined;
     if (!isExact || at === asked.entries.length - 1) {
-      return { level: current, at, chain, chosen, lift };
+      return { level: current, at, chain, lasting, ending };
     }
     chain.push(composite);
-    current = chosen.children;
+    current = lasting.children;
   }
 }
 
@@ -170,30 +184,34 @@ function isEndingAs(rule: RuleDescriptor, composite: string, nowMs: number): boo
   return untilMs !== undefined && untilMs > nowMs && toCompositeKey(key, value) === composite;
 }
 
+// Below, `lasting` and `ending` are those of a Target, for the entry at index `at`.
 type Given = RuleDescriptor | undefined;
+type Rules = readonly RuleDescriptor[];
 type LiftUntil = LiftAsked & { readonly untilMs: number };
 
-/** The rule, in place of `lift` or beside `chosen`, that contains the lift. */
-function withLift(chosen: Given, lift: Given, asked: LiftUntil, at: number): RuleDescriptor {
+/** The rule that replaces `ending`: for the last entry the lift, else a copy with the lift below it. */
+function insertAt(lasting: Given, ending: Given, asked: LiftUntil, at: number): RuleDescriptor {
   const { entries, untilMs } = asked;
   const { key, value } = entries[at] as Entry;
-  const base = lift ?? chosen;
+  const isLast = at === entries.length - 1;
+  const base = ending ?? lasting;
   if (base === undefined) throw refuseWithoutLimit(asked);
-  if (lift !== undefined && !isCopy(lift, chosen) && (at < entries.length - 1 || !isLifted(lift))) {
-    refuseOtherEnd(lift, asked, at);
+  if (ending !== undefined && !isCopyOf(ending, lasting)) {
+    const isReplaced = isLast ? isLifted(ending) : untilMs <= (ending.untilMs ?? 0);
+    if (!isReplaced) throw refuseOtherEnd(ending);
   }
   if (base.shareThreshold && base.descriptors.length > 0) {
     const detail = `${toName(asked)} cannot be lifted by itself: the values of ${toCompositeKey(base.key, base.value)} count together, and so do the rules below it`;
     throw new HttpError(409, { detail });
   }
-  if (at < entries.length - 1) {
-    const end = Math.max(untilMs, lift?.untilMs ?? 0);
+  if (!isLast) {
+    const end = Math.max(untilMs, ending?.untilMs ?? 0);
     const descriptors = insertBelow(base.descriptors, asked, at + 1);
     return { ...base, key, value, shareThreshold: false, untilMs: end, descriptors };
   }
-  const limit = chosen?.rateLimit ?? base.rateLimit;
+  const limit = lasting?.rateLimit ?? base.rateLimit;
   if (limit === undefined) throw refuseWithoutLimit(asked);
-  if (chosen?.rateLimit?.unlimited) {
+  if (lasting?.rateLimit?.unlimited) {
     throw new HttpError(409, { detail: `${toName(asked)} has no limit to lift: it is unlimited` });
   }
   const later = latestEnd(base.descriptors);
@@ -201,74 +219,59 @@ function withLift(chosen: Given, lift: Given, asked: LiftUntil, at: number): Rul
     const detail = `below ${toName(asked)} a lift lasts until ${toTimeText(later)}: end that one first, or lift for longer`;
     throw new HttpError(409, { detail });
   }
-  return {
-    ...base,
-    ...noFlags,
-    key,
-    value,
-    untilMs,
-    rateLimit: toUnlimited(limit),
-    furtherLimits: [],
-  };
+  const unlimited = { ...noFlags, rateLimit: toUnlimited(limit), furtherLimits: [] };
+  return { ...base, ...unlimited, key, value, untilMs };
 }
 
 /** The rules of a copy, with the lift among them. */
-function insertBelow(
-  rules: readonly RuleDescriptor[],
-  asked: LiftUntil,
-  at: number,
-): RuleDescriptor[] {
-  const { chosen, lift, others } = inspect(rules, asked, at);
-  const isExact = chosen !== undefined && isNamed(chosen, asked.entries[at] as Entry);
-  if (isExact && lift === undefined && at < asked.entries.length - 1) {
-    const descriptors = insertBelow(chosen.descriptors, asked, at + 1);
-    return others.map((rule) => (rule === chosen ? { ...chosen, descriptors } : rule));
+function insertBelow(rules: Rules, asked: LiftUntil, at: number): Rules {
+  const { lasting, ending, others } = findRules(rules, asked, at);
+  const isExact = lasting !== undefined && isNamed(lasting, asked.entries[at] as Entry);
+  if (isExact && ending === undefined && at < asked.entries.length - 1) {
+    const descriptors = insertBelow(lasting.descriptors, asked, at + 1);
+    return others.map((rule) => (rule === lasting ? { ...lasting, descriptors } : rule));
   }
-  return [...others, withLift(chosen, lift, asked, at)];
+  return [...others, insertAt(lasting, ending, asked, at)];
 }
 
-/** The remainder of `lift` without the given lift; undefined if nothing remains. */
-function withoutLift(chosen: Given, lift: Given, asked: LiftAsked, at: number): Given {
+/** The reverse of `insertAt`: what remains of `ending` without the lift, if anything. */
+function removeAt(lasting: Given, ending: Given, asked: LiftAsked, at: number): Given {
   if (at === asked.entries.length - 1) {
-    if (lift === undefined || !isLifted(lift)) throw refuseUnlifted(asked);
-    if (chosen === undefined || latestEnd(lift.descriptors) === 0) return undefined;
-    const { key, value, untilMs, descriptors } = lift;
-    return { ...chosen, key, value, untilMs, descriptors };
+    if (ending === undefined || !isLifted(ending)) throw refuseUnlifted(asked);
+    if (lasting === undefined || latestEnd(ending.descriptors) === 0) return undefined;
+    const { key, value, untilMs, descriptors } = ending;
+    return { ...lasting, key, value, untilMs, descriptors };
   }
-  if (lift === undefined) throw refuseUnlifted(asked);
-  const descriptors = removeFromBelow(lift.descriptors, asked, at + 1);
-  return isCopy(lift, chosen) && latestEnd(descriptors) === 0
-    ? undefined
-    : { ...lift, descriptors };
+  if (ending === undefined) throw refuseUnlifted(asked);
+  const descriptors = removeFromBelow(ending.descriptors, asked, at + 1);
+  const isSpent = isCopyOf(ending, lasting) && latestEnd(descriptors) === 0;
+  return isSpent ? undefined : { ...ending, descriptors };
 }
 
-function removeFromBelow(
-  rules: readonly RuleDescriptor[],
-  asked: LiftAsked,
-  at: number,
-): RuleDescriptor[] {
-  const { chosen, lift, others } = inspect(rules, asked, at);
-  if (lift === undefined && chosen !== undefined && at < asked.entries.length - 1) {
-    const descriptors = removeFromBelow(chosen.descriptors, asked, at + 1);
-    return others.map((rule) => (rule === chosen ? { ...chosen, descriptors } : rule));
+/** The rules of a copy, without the lift. */
+function removeFromBelow(rules: Rules, asked: LiftAsked, at: number): Rules {
+  const { lasting, ending, others } = findRules(rules, asked, at);
+  if (ending === undefined && lasting !== undefined && at < asked.entries.length - 1) {
+    const descriptors = removeFromBelow(lasting.descriptors, asked, at + 1);
+    return others.map((rule) => (rule === lasting ? { ...lasting, descriptors } : rule));
   }
-  const left = withoutLift(chosen, lift, asked, at);
+  const left = removeAt(lasting, ending, asked, at);
   return left === undefined ? others : [...others, left];
 }
 
-/** `others`: without ended rules, and without `lift`. */
-function inspect(rules: readonly RuleDescriptor[], { entries, nowMs }: LiftAsked, at: number) {
+/** `others`: without ended rules, and without `ending`. */
+function findRules(rules: Rules, { entries, nowMs }: LiftAsked, at: number) {
   const { key, value } = entries[at] as Entry;
   const composite = toCompositeKey(key, value);
-  const lift = rules.find((rule) => isEndingAs(rule, composite, nowMs));
-  const lasting = rules
+  const ending = rules.find((rule) => isEndingAs(rule, composite, nowMs));
+  const permanent = rules
     .filter(({ untilMs }) => untilMs === undefined)
     .map((rule) => ({ rule, composite: toCompositeKey(rule.key, rule.value) }));
-  const chosen = inOrder(lasting, key, value)[0]?.rule.rule;
+  const lasting = inOrder(permanent, key, value)[0]?.rule.rule;
   const others = rules.filter(
-    (rule) => rule !== lift && (rule.untilMs === undefined || rule.untilMs > nowMs),
+    (rule) => rule !== ending && (rule.untilMs === undefined || rule.untilMs > nowMs),
   );
-  return { chosen, lift, others };
+  return { lasting, ending, others };
 }
 
 function isNamed(rule: RuleDescriptor, { key, value }: Entry): boolean {
@@ -280,36 +283,29 @@ function isLifted({ rateLimit }: RuleDescriptor): boolean {
 }
 
 /** Whether the rule exists only for the lifts below it: it has the limit of `chosen`. */
-function isCopy(lift: RuleDescriptor, chosen: Given): boolean {
+function isCopyOf(ending: RuleDescriptor, lasting: Given): boolean {
   const own = (rule: RuleDescriptor) =>
     toFlowText(
       toRuleObject({ ...rule, ...{ key: '', value: '', untilMs: undefined, descriptors: [] } }),
     );
-  return chosen !== undefined && own(lift) === own({ ...chosen, shareThreshold: false });
+  return lasting !== undefined && own(ending) === own({ ...lasting, shareThreshold: false });
 }
 
 /** Refused, since it is unknown which of the two ends is meant. */
-function refuseOtherEnd(lift: RuleDescriptor, asked: LiftUntil, at: number): void {
-  if (at < asked.entries.length - 1 && asked.untilMs <= (lift.untilMs ?? 0)) return;
-  const what = isLifted(lift) ? 'is lifted' : 'has a rule of its own';
-  const detail = `${toCompositeKey(lift.key, lift.value)} ${what} until ${toTimeText(lift.untilMs ?? 0)}: end that first, or change it in the file`;
-  throw new HttpError(409, { detail });
+function refuseOtherEnd(ending: RuleDescriptor): HttpError {
+  const what = isLifted(ending) ? 'is lifted' : 'has a rule of its own';
+  const detail = `${toCompositeKey(ending.key, ending.value)} ${what} until ${toTimeText(ending.untilMs ?? 0)}: end that first, or change it in the file`;
+  return new HttpError(409, { detail });
 }
 
 /** The lift still replaces the rules that the limit replaces. */
 function toUnlimited({ name, replaces }: RateLimitBlock): RateLimitBlock {
-  return {
-    ...plainShape,
-    unit: undefined,
-    requestsPerUnit: 0,
-    unlimited: true,
-    name,
-    replaces,
-  };
+  const shape = { ...plainShape, unit: undefined, requestsPerUnit: 0 };
+  return { ...shape, unlimited: true, name, replaces };
 }
 
 /** 0 if none ends. */
-function latestEnd(rules: readonly RuleDescriptor[]): number {
+function latestEnd(rules: Rules): number {
   return rules.reduce(
     (latest, { untilMs = 0, descriptors }) => Math.max(latest, untilMs, latestEnd(descriptors)),
     0,
@@ -321,28 +317,28 @@ function countRules({ descriptors }: RuleDescriptor): number {
 }
 
 /** The topmost rules that have ended. */
-function listEnded(rules: readonly RuleDescriptor[], nowMs: number): RuleDescriptor[] {
+function listEnded(rules: Rules, nowMs: number): RuleDescriptor[] {
   return rules.flatMap((rule) =>
     rule.untilMs !== undefined && rule.untilMs <= nowMs ? rule : listEnded(rule.descriptors, nowMs),
   );
 }
 
 interface Wanted {
-  readonly lift: Given;
+  /** The rule that `rule` replaces. */
+  readonly ending: Given;
   readonly rule: Given;
   readonly chain: readonly string[];
-  readonly nowMs: number;
 }
 
 /** Whether the new document has the wanted rules, and is otherwise unchanged. */
-function declares(
+function isOnlyChange(
   { document: after }: ParsedDocument,
   before: RuleDocument,
-  { lift, rule, chain }: Wanted,
+  { ending, rule, chain }: Wanted,
   removed: readonly RuleDescriptor[],
 ): boolean {
   if (after === undefined || after.domain !== before.domain) return false;
-  const gone = new Set([...removed, ...(lift ? [lift] : [])]);
+  const gone = new Set([...removed, ...(ending ? [ending] : [])]);
   const remaining = listEnding(before.descriptors, [], gone);
   const wanted = rule === undefined ? remaining : [...remaining, describe(rule, chain)];
   const found = listEnding(after.descriptors, [], new Set());
@@ -353,13 +349,13 @@ function declares(
 
 /** The document without any rule that has an end. */
 function lastingOf(document: RuleDocument): string {
-  const [lasting = document] = documentsAt([document], Number.POSITIVE_INFINITY);
-  return toFlowText(lasting.descriptors.map(toRuleObject));
+  const [permanent = document] = documentsAt([document], Number.POSITIVE_INFINITY);
+  return toFlowText(permanent.descriptors.map(toRuleObject));
 }
 
 /** The topmost rules with an end, with the names of those above them. */
 function listEnding(
-  rules: readonly RuleDescriptor[],
+  rules: Rules,
   chain: readonly string[],
   without: ReadonlySet<RuleDescriptor>,
 ): string[] {
@@ -396,8 +392,8 @@ function refuseWithoutLimit(asked: LiftAsked): HttpError {
 /** Refuses, and names the rule that was most likely meant. Rules with an end do not count: a lift is an exception to a
  * permanent rule. */
 function refuseUnmatched(documents: readonly RuleDocument[], { domain, entries }: LiftAsked): void {
-  const lasting = locateRules(documentsAt(documents, Number.POSITIVE_INFINITY)).get(domain) ?? [];
-  const why = explainNoMatch(domain, lasting, entries);
+  const level = locateRules(documentsAt(documents, Number.POSITIVE_INFINITY)).get(domain) ?? [];
+  const why = explainNoMatch(domain, level, entries);
   if (why === undefined) return;
   const nearest = why.nearest ? `; the nearest rule is at ${toPositionText(why.nearest.rule)}` : '';
   const hint = why.hint === undefined ? '' : `; ${why.hint}`;
