@@ -1,5 +1,11 @@
 // One counter of a limit, and the shares that callers have of it: how much each may admit by itself until its next
 // assignment (behaviour: quota-service). Pure: it counts nothing and sends nothing.
+//
+// Every amount is in requests. For example, one caller has a limit of 600 per minute:
+// 1. It is granted all: its `granted` and `amount` are 600.
+// 2. By its rate it has probably admitted 50 since: `expected` is 50, `amount` 550, and the store counts 50 (`used`).
+// 3. It reports 60: the other 10 are `uncounted` until the store counts them, `expected` is 0, `amount` 540.
+// 4. The minute ends before the next report: `mostLate` is 540, the most of that report that the new minute ignores.
 
 import { windowSecondsOf } from '../../shared/rules/limit-shape.ts';
 import type { Entry, Match } from '../../shared/rules/rule.ts';
@@ -15,9 +21,7 @@ const tolerance = 0.1;
 const windowDepth = 0.5;
 /** The shortest time from which a rate is computed. */
 const shortestRateMs = 200;
-/**
- * The pause between plans grows with the callers, so that planning costs a pool with many no more than one with few.
- */
+/** The pause between plans grows with the callers, so that planning costs a pool with many no more. */
 const planMsPerShare = 2;
 const longestPlanMs = 500;
 
@@ -33,9 +37,7 @@ export interface Holder {
 /** The part of a pool that one caller has. */
 export class Share {
   readonly holder: Holder;
-  /**
-   * For a paced limit: requests per window. Otherwise: requests that the caller may still admit, as of its last report.
-   */
+  /** For a paced limit: requests per window. Otherwise: what it may still admit, less what is `expected`. */
   amount = 0;
   /** Requests per second, admitted or refused; undefined until a report covers enough time. */
   askedPerSecond: number | undefined;
@@ -44,16 +46,16 @@ export class Share {
   /** Requests since `askedSinceMs` that are not part of the rate yet. */
   #asked = 0;
   #askedSinceMs: number;
-  /** Requests that it has probably admitted since its last report, and that are counted already. */
-  ahead = 0;
+  /** What the caller has probably admitted in this window since its last report: counted ahead of the next one. */
+  expected = 0;
   /** The time up to which its admitted requests are counted, monotonic. */
   countedMs: number;
-  /** The granted amount at its assignment, or at the last report: the most that the caller can have. */
+  /** `amount` as last assigned or reported, with what is `expected` since: the caller's bucket never has more. */
   granted = 0;
-  /** What it may have admitted without a report when its amount last changed. */
-  spentBefore = 0;
-  /** What it may have admitted without a report in earlier windows. */
-  carried = 0;
+  /** What the caller may have admitted of replaced amounts in this window: 540 if these are withdrawn unreported. */
+  unreported = 0;
+  /** The most that the caller may have admitted in earlier windows without a report. */
+  mostLate = 0;
   /** Whether it has reported since the last plan. */
   hasReported = false;
   /** Whether the amount was planned. */
@@ -70,9 +72,9 @@ export class Share {
     this.#askedSinceMs = nowMs;
   }
 
-  /** The caller may now admit `amount`, and may have admitted `spent` requests that it has not reported. */
-  grant(amount: number, spent: number): void {
-    this.spentBefore += spent;
+  /** The caller may now admit `amount`, and may have admitted `unreported` requests of its previous amount. */
+  grant(amount: number, unreported: number): void {
+    this.unreported += unreported;
     this.mustRefill = true;
     this.restrict(amount);
   }
@@ -84,10 +86,7 @@ export class Share {
     this.isNews = true;
   }
 
-  /**
-   * `reportedMs` is the time that the caller reports to have counted: used while its rate is unknown, as after a
-   * server's start.
-   */
+  /** `reportedMs`, the time that the report covers, is used while the rate is unknown, as after a server's start. */
   observe(asked: number, nowMs: number, reportedMs: number): void {
     this.hasReported = true;
     this.reportedMs = nowMs;
@@ -131,11 +130,11 @@ export class Pool {
   readonly #shares = new Set<Share>();
   /** The lease of this server, if several divide the limit. */
   readonly lease: Lease | undefined;
-  /** Hits in the window, by all that count on the limit. */
+  /** What the store has counted in the window, of all servers. */
   used = 0;
-  /** Requests admitted in the window that are not counted yet; negative if too many were expected. */
+  /** What the store must still count in the window; negative, to be refunded, if more was expected than admitted. */
   uncounted = 0;
-  /** Requests in the window that were sent to a failed store, which may not have counted them. */
+  /** What a failed store was sent in the window, and may not have counted. */
   #doubtful = 0;
   /** Whether a second has begun since its last count. */
   isDue = false;
@@ -157,10 +156,9 @@ export class Pool {
     this.match = match;
     this.lease = lease;
     this.windowSeconds = windowSecondsOf(match.limit);
-    this.isPaced =
-      limiter?.algorithm === 'token_bucket' || this.windowSeconds <= longestPacedSeconds;
-    this.limit = requestsPerUnit;
     const isBucket = limiter?.algorithm === 'token_bucket';
+    this.isPaced = isBucket || this.windowSeconds <= longestPacedSeconds;
+    this.limit = requestsPerUnit;
     this.#depth = isBucket ? limiter.capacity / Math.max(1, limiter.limit) : windowDepth;
   }
 
@@ -198,7 +196,7 @@ export class Pool {
   /** What the callers of this server may admit by themselves. */
   get assigned(): number {
     let sum = 0;
-    for (const { amount, spentBefore } of this.#shares) sum += amount + spentBefore;
+    for (const { amount, unreported } of this.#shares) sum += amount + unreported;
     return sum;
   }
 
@@ -213,9 +211,10 @@ export class Pool {
   }
 
   /** How many of the requests admitted since its last report exceed the rest of the limit. */
-  toOver({ reportedMs, ahead }: Share, allowed: number, nowMs: number): number {
+  toOver({ reportedMs, expected }: Share, allowed: number, nowMs: number): number {
     const windows = Math.max(1, (nowMs - reportedMs) / 1_000) / this.windowSeconds;
-    const left = this.isPaced ? this.limit * windows : this.limit - this.used + ahead;
+    // What was expected of this caller is part of `used`.
+    const left = this.isPaced ? this.limit * windows : this.limit - this.used + expected;
     return Math.min(allowed, Math.max(0, Math.ceil(allowed - Math.max(0, left))));
   }
 
@@ -224,23 +223,22 @@ export class Pool {
     const passedMs = nowMs - share.reportedMs;
     share.observe(asked, nowMs, reportedMs);
     if (asked > 0) this.activeMs = nowMs;
-    // Some of them may belong to earlier windows: in proportion to the time, but no more than was assigned then.
+    // Of 90 requests in 6 s, of which 2 s were before this window, 30 are late: their window has ended.
     const before = beforeMs > 0 ? Math.floor((allowed * beforeMs) / passedMs) : 0;
-    const late = Math.min(share.carried, before);
-    const unexpected = Math.min(mostHits, allowed) - late - share.ahead;
+    const late = Math.min(share.mostLate, before);
+    // If 50 of the other 60 were expected, and counted, 10 must still be; negative if more were expected than came.
+    const unexpected = Math.min(mostHits, allowed) - late - share.expected;
     this.uncounted = Math.min(mostHits, this.uncounted + unexpected);
-    share.carried = 0;
-    share.ahead = 0;
+    share.mostLate = 0;
+    share.expected = 0;
     if (this.isPaced) return;
-    const left = Math.max(0, share.amount + share.spentBefore - unexpected);
-    share.spentBefore = 0;
+    const left = Math.max(0, share.amount + share.unreported - unexpected);
+    share.unreported = 0;
+    // An assignment replaces the caller's bucket: what it has not used of earlier ones is gone.
     share.restrict(Math.min(share.granted, left));
   }
 
-  /**
-   * Until they report, callers are expected to continue as before. Counts what they have probably admitted until
-   * `nowMs`, or for a rate until `secondEndMs`, so that others that count on the limit find it used.
-   */
+  /** Counts what callers have probably admitted until now, for a rate until the second ends: others find it used. */
   countAhead(nowMs: number, secondEndMs: number): void {
     const untilMs = this.isPaced ? secondEndMs : nowMs;
     for (const share of this.#shares) {
@@ -250,22 +248,21 @@ export class Pool {
       const rate = this.isPaced ? share.amount / this.windowSeconds : Number.POSITIVE_INFINITY;
       const asked = (Math.min(rate, share.askedPerSecond ?? 0) * passedMs) / 1_000;
       const expected = this.isPaced ? asked : Math.min(share.amount, asked);
-      share.ahead += expected;
+      share.expected += expected;
       this.uncounted += expected;
       if (!this.isPaced) share.amount -= expected;
     }
   }
 
-  /**
-   * The whole number of requests to count now; if negative, to refund, but only requests that the store has certainly
-   * counted.
-   */
+  /** The whole number of requests to count now; if negative, to refund. */
   drainUncounted(): number {
+    // A granted limit must not be exceeded by fractions; for a rate they balance over time.
     const hits = this.isPaced ? Math.round(this.uncounted) : Math.ceil(this.uncounted);
     this.uncounted -= hits;
-    const settled = Math.min(this.#doubtful, Math.max(0, -hits));
-    this.#doubtful -= settled;
-    return hits + settled;
+    // Only what the store has certainly counted is refunded: of 30, with 20 doubtful, 20 are withheld.
+    const withheld = Math.min(this.#doubtful, Math.max(0, -hits));
+    this.#doubtful -= withheld;
+    return hits + withheld;
   }
 
   /** The store failed: it is unknown whether it has counted these. */
@@ -282,12 +279,14 @@ export class Pool {
     if (!this.isPaced) this.lease?.begin(windowStart);
     if (isFirst) return;
     this.#beganMs = beganMs;
+    // Whole requests belong to the ended window; the fraction, which rounding left, is counted with the next ones.
     this.uncounted %= 1;
     this.#doubtful = 0;
     for (const share of this.#shares) {
-      share.carried += this.isPaced ? mostHits : share.amount + share.spentBefore + share.ahead;
-      share.ahead = 0;
-      share.spentBefore = 0;
+      // A caller with a rate may have admitted any number; otherwise at most what it was granted.
+      share.mostLate += this.isPaced ? mostHits : share.amount + share.unreported + share.expected;
+      share.expected = 0;
+      share.unreported = 0;
       if (!this.isPaced) share.restrict(0);
     }
   }
@@ -344,10 +343,10 @@ export class Pool {
     const asked = shares.map(({ askedPerSecond }) =>
       askedPerSecond === undefined ? undefined : askedPerSecond * longestPacedSeconds,
     );
-    const held = shares.reduce((sum, { spentBefore }) => sum + spentBefore, 0);
-    const divided = Math.max(0, capacity - held);
+    const unreported = shares.reduce((sum, share) => sum + share.unreported, 0);
+    const divided = Math.max(0, capacity - unreported);
     const planned = toIntegerShares(toShares(divided, asked), divided);
-    let free = capacity - held;
+    let free = capacity - unreported;
     for (const [index, share] of shares.entries()) {
       const amount = planned[index] ?? 0;
       const isEstimated = this.#hasNewCallers && share.askedPerSecond !== undefined;
@@ -358,9 +357,9 @@ export class Pool {
       const amount = Math.min(planned[index] ?? 0, Math.floor(share.amount + free));
       const isKnown = share.hasReported || share.amount <= amount * tolerance;
       if (isKnown && amount > share.amount && differs(share.amount, amount)) {
-        const spent = share.hasReported ? 0 : share.amount;
-        free -= amount - share.amount + spent;
-        share.grant(amount, spent);
+        const mayBeSpent = share.hasReported ? 0 : share.amount;
+        free -= amount - share.amount + mayBeSpent;
+        share.grant(amount, mayBeSpent);
       }
       share.hasReported = false;
     }
