@@ -114,7 +114,7 @@ class Scene {
     const isDone = changed !== undefined && (each.kind === 'keep_here' || this.isWritable);
     if (isDone) this.record = changed;
     else if (each.kind === 'write' && each.otherwise) {
-      this.#memory = { ...this.#memory, noted: undefined };
+      this.#memory = { ...this.#memory, compared: undefined };
     }
     return isDone ? (each.kind === 'write' ? 'written' : 'kept here') : 'not written';
   }

@@ -22,14 +22,14 @@ import type { ChangeRecord } from './record-state.ts';
 
 /** What this control plane has already compared with the record, and what it has yet to put on record. */
 export interface Memory {
-  /** The content in force here when it was last compared with the record: any other content is about to be put on
-   * record. */
-  readonly noted: string | undefined;
+  /** The content in force here that has been compared with the record: any other content is about to be put on record.
+   * Undefined again if the change was not written (`compare_again`), or if the content is not for the record (yet). */
+  readonly compared: string | undefined;
   /** Invalid revisions to put on record, the oldest first: they may have been repaired meanwhile. */
   readonly invalid: readonly NewOutcome[];
 }
 
-export const noMemory: Memory = { noted: undefined, invalid: [] };
+export const noMemory: Memory = { compared: undefined, invalid: [] };
 
 export interface Happened {
   /** Whether revisions reach the workers in steps. */
@@ -48,11 +48,11 @@ export interface Happened {
 /** Each change is checked against the record that it is written into, which may be newer than the one known here: other
  * control planes also write, and this one may have been stopped. */
 export type ToRemember =
-  /** `otherwise`: if the change is not written, `noted` has to be forgotten. */
+  /** `otherwise`: if the change is not written, the caller clears `compared`. */
   | {
       readonly kind: 'write';
       readonly change: ChangeRecord;
-      readonly otherwise?: 'note_again';
+      readonly otherwise?: 'compare_again';
     }
   /** No other control plane needs the change: it stays in the state directory. */
   | { readonly kind: 'keep_here'; readonly change: ChangeRecord }
@@ -70,34 +70,30 @@ interface Turn {
   readonly effects: readonly ToRemember[];
 }
 
-/** At most one change is written at a time. */
+/** Requests at most one write: the most urgent one comes first, and the next poll finds the others. */
 export function remember(before: Memory, happened: Happened): Turn {
   const { snapshots, record } = happened;
   const memory = { ...before, invalid: findInvalid(before.invalid, happened) };
   if (!happened.mayWrite) return { memory, effects: [] };
-  const contents = findContents(snapshots, record);
-  if (contents !== undefined) return { memory, effects: [contents] };
-  const open = openRolloutOf(record);
-  const { withdrawn } = snapshots;
-  if (open !== undefined && open.revision === withdrawn?.revision) {
-    return { memory, effects: [{ kind: 'give_way', open, newest: withdrawn.by }] };
-  }
-  const [first] = memory.invalid;
-  const invalid = first && findOutcome(first, happened);
+  // All other changes compare contents, and are made after the end of a rollout that gives way.
+  const urgent = findContents(snapshots, record) ?? findGiveWay(snapshots, record);
+  if (urgent !== undefined) return { memory, effects: [urgent] };
+  const [oldest] = memory.invalid;
+  const invalid = oldest && findOutcome(oldest, happened);
+  const local = invalid?.kind === 'keep_here' ? [invalid] : [];
+  const shared = invalid?.kind === 'write' ? invalid : undefined;
   // The history lists the earlier outcome first.
-  const isBefore = first !== undefined && first.atMs < (snapshots.inForce?.sinceMs ?? 0);
-  if (isBefore && invalid?.kind === 'write') return { memory, effects: [invalid] };
-  const retained = invalid?.kind === 'keep_here' ? [invalid] : [];
-  const { noted, write } = findInForce(memory.noted, happened);
-  const now = { ...memory, noted };
-  const [next] = [
-    write,
-    invalid?.kind === 'write' ? invalid : undefined,
-    findHeldBack(happened),
-    // The revision in force may have come into force without a change for the workers.
-    isWanted(snapshots) ? findOutcome(toInForce(snapshots), happened) : undefined,
-  ].flatMap((each) => each ?? []);
-  return { memory: now, effects: next === undefined ? retained : [...retained, next] };
+  const isBeforeInForce = oldest !== undefined && oldest.atMs < (snapshots.inForce?.sinceMs ?? 0);
+  if (isBeforeInForce && shared !== undefined) return { memory, effects: [shared] };
+  const { compared, write } = compareInForce(memory.compared, happened);
+  const next = write ?? shared ?? findHeldBack(happened) ?? findInForceOutcome(happened);
+  return { memory: { ...memory, compared }, effects: next ? [...local, next] : local };
+}
+
+function findGiveWay({ withdrawn }: SnapshotState, record: RolloutRecord): GiveWay | undefined {
+  const open = openRolloutOf(record);
+  if (open === undefined || open.revision !== withdrawn?.revision) return undefined;
+  return { kind: 'give_way', open, newest: withdrawn.by };
 }
 
 /** Whether the record is shared; if no other control plane needs it, it stays in the state directory. */
@@ -105,7 +101,8 @@ function isShared({ rollsOut, reportsOutcomes, record }: Happened): boolean {
   return rollsOut || reportsOutcomes || record.verdicts.length > 0 || record.inForce.length > 0;
 }
 
-function isWanted({ inForce, newest }: SnapshotState): boolean {
+/** Whether what is in force here is put on record: what was only taken over is not while there is a newer revision. */
+function isForRecord({ inForce, newest }: SnapshotState): boolean {
   return inForce?.isAtOnce || inForce?.revision.id === newest?.revision.id;
 }
 
@@ -113,38 +110,39 @@ function toWrite(record: RolloutRecord, change: ChangeRecord): ToRemember | unde
   return change(record) && { kind: 'write', change };
 }
 
-function findInForce(
-  before: Memory['noted'],
+function compareInForce(
+  before: Memory['compared'],
   happened: Happened,
-): { readonly noted: Memory['noted']; readonly write: ToRemember | undefined } {
+): { readonly compared: Memory['compared']; readonly write?: ToRemember | undefined } {
   const { snapshots, record } = happened;
   const { inForce, newest } = snapshots;
-  const isNoted = inForce !== undefined && inForce.content === before && !isAfter(inForce, record);
-  const isMeant = inForce !== undefined && isShared(happened) && isWanted(snapshots);
-  if (isNoted || !isMeant) return { noted: isNoted ? before : undefined, write: undefined };
-  const { content, isAtOnce, mayRemove } = inForce;
+  if (inForce === undefined) return { compared: undefined };
+  const { content, isAtOnce, mayRemove, revision, sinceMs } = inForce;
+  if (content === before && !isWantedAgain(inForce, record)) return { compared: before };
+  if (!isShared(happened) || !isForRecord(snapshots)) return { compared: undefined };
   // A revision that came from the record is not written again, even if another one has followed meanwhile. What is
   // served for lack of anything known never counts against a record.
-  const isOnRecord = (record: RolloutRecord) =>
+  const isSettled = (record: RolloutRecord) =>
     isAtOnce
       ? record.inForce[0]?.content === content
       : record.inForce.length > 0 || openRolloutOf(record) !== undefined;
-  const now = { revision: inForce.revision.id, content };
   // The removals of this revision are known on record but were not known here when it was served: following.ts returns
   // to the revision before.
   const isHeldBack = (record: RolloutRecord) =>
     !mayRemove &&
     heldBackOf(record, { ...inForce, earlierVerdict: newest?.earlierVerdict }) !== undefined;
-  const word = { reason: '', by: '', atMs: inForce.sinceMs };
+  const details = { reason: '', by: '', atMs: sinceMs };
   const change: ChangeRecord = (record) =>
-    isOnRecord(record) || isHeldBack(record) ? undefined : withInForce(record, now, word);
-  const write = change(record) && ({ kind: 'write', change, otherwise: 'note_again' } as const);
-  return { noted: content, write };
+    isSettled(record) || isHeldBack(record)
+      ? undefined
+      : withInForce(record, { revision: revision.id, content }, details);
+  const write = change(record) && ({ kind: 'write', change, otherwise: 'compare_again' } as const);
+  return { compared: content, write };
 }
 
-/** Whether other content has come into force on record since these rules were noted, and their author wants them again,
- * which the record does not show. */
-function isAfter(
+/** Whether other content has come into force on record since these rules were compared, and their author wants them
+ * again, which the record does not show. */
+function isWantedAgain(
   { revision, content, isAtOnce }: NonNullable<SnapshotState['inForce']>,
   { inForce: [last, ...earlier], outcomes }: RolloutRecord,
 ): boolean {
@@ -183,22 +181,21 @@ function findInvalid(
   { snapshots, record, wallMs }: Happened,
 ): Memory['invalid'] {
   const { newest } = snapshots;
-  const invalid = before.filter((each) => !isNoted(record, each));
+  const invalid = before.filter((each) => !hasOutcome(record, each));
   if (newest === undefined || newest.valid || newest.content !== undefined) return invalid;
   const { revision, problems } = newest;
   if (invalid.at(-1)?.revision === revision.id) return invalid;
   const reason = toErrorsText(problems);
-  const now = { ...unsaid, revision: revision.id, reason, atMs: wallMs };
+  const now = { ...noDetails, revision: revision.id, reason, atMs: wallMs };
   const outcome = { ...now, kind: 'invalid' } as const;
-  return isNoted(record, outcome) ? invalid : [...invalid, outcome].slice(-maxOutcomes);
+  return hasOutcome(record, outcome) ? invalid : [...invalid, outcome].slice(-maxOutcomes);
 }
 
 /** Puts an outcome on record for the history. */
-function findOutcome(outcome: NewOutcome | undefined, happened: Happened): ToRemember | undefined {
+function findOutcome(outcome: NewOutcome, happened: Happened): ToRemember | undefined {
   const { record, leads } = happened;
-  if (outcome === undefined) return undefined;
   const change: ChangeRecord = (record) =>
-    isNews(record, outcome) ? noteOutcome(record, outcome) : undefined;
+    isToAdd(record, outcome) ? noteOutcome(record, outcome) : undefined;
   if (!isShared(happened)) return change(record) && { kind: 'keep_here', change };
   // A control plane that leads a rollout continues to lead it.
   if (openRolloutOf(record) !== undefined && !leads) return undefined;
@@ -220,23 +217,26 @@ function findContents(
   });
 }
 
-const unsaid = { content: '', reason: '', by: '' };
+const noDetails = { content: '', reason: '', by: '' };
 
-function toInForce({ inForce }: SnapshotState): NewOutcome | undefined {
-  if (inForce === undefined) return undefined;
-  const { content, revision, sinceMs } = inForce;
-  return { ...unsaid, revision: revision.id, content, kind: 'in_force', atMs: sinceMs };
+/** The revision in force may have come into force without a change for the workers. */
+function findInForceOutcome(happened: Happened): ToRemember | undefined {
+  const { inForce } = happened.snapshots;
+  if (inForce === undefined || !isForRecord(happened.snapshots)) return undefined;
+  const { content, revision, sinceMs: atMs } = inForce;
+  const outcome = { ...noDetails, revision: revision.id, content, kind: 'in_force', atMs } as const;
+  return findOutcome(outcome, happened);
 }
 
-/** Whether the outcome is new. An outcome `in_force` counts only if its content is already in force on record, or
- * nothing is: `findInForce` writes any other one. */
-function isNews(record: RolloutRecord, outcome: NewOutcome): boolean {
-  const [known] = record.inForce;
-  const isElse = known !== undefined && known.content !== outcome.content;
-  return !isNoted(record, outcome) && !(outcome.kind === 'in_force' && isElse);
+function isToAdd(record: RolloutRecord, outcome: NewOutcome): boolean {
+  const [inForce] = record.inForce;
+  // `compareInForce` writes content that comes into force, together with its outcome.
+  const isForComparison =
+    outcome.kind === 'in_force' && inForce !== undefined && inForce.content !== outcome.content;
+  return !isForComparison && !hasOutcome(record, outcome);
 }
 
-function isNoted({ outcomes }: RolloutRecord, { revision, content, kind }: NewOutcome): boolean {
+function hasOutcome({ outcomes }: RolloutRecord, { revision, content, kind }: NewOutcome): boolean {
   if (kind !== 'in_force') {
     return outcomes.find(({ revisions }) => revisions.includes(revision))?.kind === kind;
   }
@@ -247,7 +247,7 @@ function isNoted({ outcomes }: RolloutRecord, { revision, content, kind }: NewOu
   );
 }
 
-/** Formats as `a.yaml:4:25: unit: 'huor' is no unit (and 2 more)`. */
+/** Formats as `a.yaml:4:25: invalid rate limit unit 'huor' (and 2 more errors)`. */
 function toErrorsText(problems: readonly Problem[]): string {
   const [first, ...others] = problems.filter(isError);
   if (first === undefined) return '';

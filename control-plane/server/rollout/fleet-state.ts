@@ -205,9 +205,9 @@ export interface Write {
   readonly change: ChangeRecord;
   /** What is reported once the change is on record. */
   readonly reports?: readonly Report[];
-  /** What happens if the change is not written: `note_again` notes what is in force again, `keep` stores the change for
-   * the next start. */
-  readonly otherwise?: 'note_again' | 'keep';
+  /** What happens if the change is not written: `compare_again` compares what is in force again, `keep` stores the change
+   * for the next start. */
+  readonly otherwise?: 'compare_again' | 'keep';
   /** `problem`: the answer if the change is not written although the record has no error. `anyway`: what holds in
    * either case. */
   readonly asked?: {
@@ -332,7 +332,7 @@ function noteFollowed(
   const caughtUp =
     plan === undefined
       ? checked
-      : follow(checked, catchUp(following, facts, inForce !== memory.noted), facts);
+      : follow(checked, catchUp(following, facts, inForce !== memory.compared), facts);
   const tried = tryFirst(caughtUp, event, plan, facts);
   const remembered = event.holdOther ? tried : recordSteps(rememberNow(tried, facts), facts);
   const isOpen = openRolloutOf(record.known.record) !== undefined;
@@ -480,8 +480,8 @@ function noteWritten(
   const problem = asked && (isDone ? undefined : `${why ?? asked.problem}${asked.anyway}`);
   const answered = asked ? answer(turn, asked.asked, problem) : turn;
   if (isWritten) return check(become(answered, {}, ...reports), true, facts);
-  if (otherwise === 'note_again') {
-    return become(answered, { memory: { ...answered.state.memory, noted: undefined } });
+  if (otherwise === 'compare_again') {
+    return become(answered, { memory: { ...answered.state.memory, compared: undefined } });
   }
   const isStored = otherwise === 'keep' && error !== undefined;
   return isStored ? become(answered, {}, { kind: 'keep_taken_back', change }) : answered;
