@@ -23,7 +23,7 @@ import type { ChangeRecord } from './record-state.ts';
 /** What this control plane has already compared with the record, and what it has yet to put on record. */
 export interface Memory {
   /** The content in force here that has been compared with the record: any other content is about to be put on record.
-   * Undefined again if the change was not written (`compare_again`), or if the content is not for the record (yet). */
+   * Undefined again if the change was not written (`compare_again`), or if the content is not for the record yet. */
   readonly compared: string | undefined;
   /** Invalid revisions to put on record, the oldest first: they may have been repaired meanwhile. */
   readonly invalid: readonly NewOutcome[];
@@ -49,11 +49,7 @@ export interface Happened {
  * control planes also write, and this one may have been stopped. */
 export type ToRemember =
   /** `otherwise`: if the change is not written, the caller clears `compared`. */
-  | {
-      readonly kind: 'write';
-      readonly change: ChangeRecord;
-      readonly otherwise?: 'compare_again';
-    }
+  | { readonly kind: 'write'; readonly change: ChangeRecord; readonly otherwise?: 'compare_again' }
   /** No other control plane needs the change: it stays in the state directory. */
   | { readonly kind: 'keep_here'; readonly change: ChangeRecord }
   | GiveWay;
@@ -118,7 +114,9 @@ function compareInForce(
   const { inForce, newest } = snapshots;
   if (inForce === undefined) return { compared: undefined };
   const { content, isAtOnce, mayRemove, revision, sinceMs } = inForce;
+  // Already compared: what other control planes bring into force later stays in force.
   if (content === before && !isWantedAgain(inForce, record)) return { compared: before };
+  // Not compared before another control plane needs it and it is for the record.
   if (!isShared(happened) || !isForRecord(snapshots)) return { compared: undefined };
   // A revision that came from the record is not written again, even if another one has followed meanwhile. What is
   // served for lack of anything known never counts against a record.

@@ -73,8 +73,8 @@ export function withAction(
 }
 
 /** Takes the revision on trial back from all workers, or keeps it from them if its rollout has not begun. Undefined if
- * another revision is being rolled out, or if its rollout has ended since `rolloutBefore`, the rollout before it, unless
- * `undoes` names the ended one. */
+ * another revision is being rolled out, or if its rollout has ended since `rolloutBefore`, the rollout before it,
+ * unless `undoes` names the ended one. */
 export function withTakenBack(
   record: RolloutRecord,
   rollout: Pick<RolloutOnRecord, 'id' | 'revision' | 'content'>,

@@ -205,8 +205,8 @@ export interface Write {
   readonly change: ChangeRecord;
   /** What is reported once the change is on record. */
   readonly reports?: readonly Report[];
-  /** What happens if the change is not written: `compare_again` compares what is in force again, `keep` stores the change
-   * for the next start. */
+  /** What happens if the change is not written: `compare_again` compares what is in force again, `keep` stores the
+   * change for the next start. */
   readonly otherwise?: 'compare_again' | 'keep';
   /** `problem`: the answer if the change is not written although the record has no error. `anyway`: what holds in
    * either case. */

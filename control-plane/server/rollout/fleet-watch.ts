@@ -29,8 +29,8 @@ export interface Observation {
   readonly hasOthers: boolean;
 }
 
-/** What one look knows of earlier looks. Moments are of the monotonic clock, except for those named `...WatchedMs`: they
- * are values of `watchedMs`, which leaves out the time for which the process was stopped. */
+/** What one look knows of earlier looks. Moments are of the monotonic clock, except for those named `...WatchedMs`:
+ * they are values of `watchedMs`, which leaves out the time for which the process was stopped. */
 export interface WatchMemory {
   /** Since when workers may be connecting: to a control plane that has started, or to one that has taken over as
    * leader. */
@@ -71,7 +71,7 @@ interface Step {
   /** For how long the phase has been `held`. */
   readonly heldMs: number;
   readonly bases: ByKey<Base>;
-  /** The newest slice of the step. `number`: its index among slices of ten seconds, counted from the end of the hold. */
+  /** The newest slice of the step. `number`: its index among the slices, counted from the end of the hold. */
   readonly slice: {
     readonly sinceWatchedMs: number;
     readonly number: number;
@@ -114,8 +114,7 @@ function startStep(key: string, nowMs: number, watchedMs: number): Step {
     ...{ key, sinceMs: nowMs, phase: 'deserted', heldMs: 0 },
     bases: new Map(),
     slice: { sinceWatchedMs: watchedMs, number: Number.NEGATIVE_INFINITY, bases: new Map() },
-    waiting: new Map(),
-    endedAbsences: new Map(),
+    ...{ waiting: new Map(), endedAbsences: new Map() },
   };
 }
 
@@ -192,8 +191,8 @@ export function watch(
   const chosen = members.filter(({ isChosen }) => isChosen);
   const hasShare = open !== undefined && isGiven(open);
   const hasWorkers = open !== undefined && isOfStep(observation.pools, open, chosen);
-  const haveAll = peers.unknown === undefined && chosen.every(({ state }) => state === 'in_force');
-  const phase = toPhase(step.phase, isPaused, hasWorkers, haveAll);
+  const allHave = peers.unknown === undefined && chosen.every(({ state }) => state === 'in_force');
+  const phase = toPhase(step.phase, isPaused, hasWorkers, allHave);
   const heldMs = phase === 'held' && step.phase === 'held' ? step.heldMs + passedMs : 0;
   const chosenSeenAtWatchedMs = hasWorkers || !hasShare ? watchedMs : before.chosenSeenAtWatchedMs;
   const gone = [...own.gone, ...peers.gone];
@@ -248,11 +247,11 @@ function toUnquiet(judgement: Judgement, lost: readonly WorkerFacts[]): Judgemen
   return { ...judgement, text, isQuiet: false };
 }
 
-function toPhase(before: Phase, isPaused: boolean, hasWorkers: boolean, haveAll: boolean): Phase {
+function toPhase(before: Phase, isPaused: boolean, hasWorkers: boolean, allHave: boolean): Phase {
   if (isPaused) return 'paused';
   if (!hasWorkers) return 'deserted';
   // Neither a worker that lacks the revision again nor a peer that does not answer restarts the hold.
-  return before === 'held' || haveAll ? 'held' : 'spreading';
+  return before === 'held' || allHave ? 'held' : 'spreading';
 }
 
 function noteEndedAbsences(
@@ -336,8 +335,9 @@ function judge(
 }
 
 function isWorse(slice: Judgement, isDue: boolean, step: Judgement): boolean {
+  // The step has already failed, on more evidence.
   if (step.kind === 'bad' || step.kind === 'store') return false;
-  // What cannot be compared in the slice matters at once, but adds nothing to a step without a good judgement.
+  // A slice that cannot be judged leaves only a good step in doubt, and does so before it is due.
   if (slice.kind === 'unclear') return step.kind === 'good';
   return isDue && (slice.kind === 'bad' || slice.kind === 'store');
 }
