@@ -4,6 +4,7 @@
 // then the connection is closed.
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { type Duplex, pipeline, Readable } from 'node:stream';
 import { toErrorResponse } from '../answer/problem.ts';
 import { HttpError, NotImplemented } from '../errors.ts';
@@ -46,8 +47,9 @@ function toHttpError(error: Error): HttpError {
   return new HttpError(400, { detail: 'the request cannot be read' });
 }
 
-/** For the rest of a body: long enough for a peer that is busy. */
+/** A peer whose body makes no progress for this time is cut, and each peer after ten times this time. */
 const graceMs = 3_000;
+const graces = 10;
 
 /** Called for an incomplete request, before the answer is sent. */
 export function endUnread(request: IncomingMessage, response: ServerResponse): void {
@@ -58,8 +60,19 @@ export function endUnread(request: IncomingMessage, response: ServerResponse): v
     request.on('removeListener', (event) => {
       if (event === 'readable') setImmediate(() => request.resume());
     });
-    const timer = setTimeout(() => request.destroy(), graceMs).unref();
-    request.once('close', () => clearTimeout(timer));
-    request.once('end', () => clearTimeout(timer));
+    // Null if the client has left.
+    const socket: Socket | null = request.socket;
+    if (socket === null) return;
+    let bytes = socket.bytesRead;
+    let left = graces;
+    // A process that was busy for longer has bytes to read, so it reads before it judges.
+    const judge = () => {
+      left -= 1;
+      if (!request.complete && (left === 0 || socket.bytesRead === bytes)) request.destroy();
+      bytes = socket.bytesRead;
+    };
+    const timer = setInterval(() => setImmediate(judge), graceMs).unref();
+    request.once('close', () => clearInterval(timer));
+    request.once('end', () => clearInterval(timer));
   });
 }
