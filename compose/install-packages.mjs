@@ -131,7 +131,8 @@ async function install(reason) {
   if (code !== 0) {
     rmSync(npmRecord, { force: true });
     process.stderr.write(output.replace(/^(?=.)/gm, '    '));
-    throw new Error(`npm failed (${code}); the lines of npm are above`);
+    const lines = output === '' ? '' : '; the lines of npm are above';
+    throw new Error(`npm failed (${code})${lines}`);
   }
   if (hasBundledNode && spawnSync(bundledNode, ['--version'], { timeout: 20_000 }).status !== 0) {
     // The system has another C library.
