@@ -229,7 +229,7 @@ export function noteFoundTrial(before: Following, found: FoundTrial, facts: Fact
   const following = { ...before, lacking };
   if (snapshots.trial?.revision.id === open.revision) return { following, effects: [] };
   if (revision !== undefined) return { following, effects: [{ kind: 'follow_trial', revision }] };
-  // The leader decides, unless there is none or all workers already have a later revision.
+  // The leader decides, unless there is no leader or all workers already have a later revision.
   const canGiveWay = found.isPast || isVacant(record) || leads(record);
   return { following, effects: canGiveWay ? [{ kind: 'give_way', open, newest }] : [] };
 }

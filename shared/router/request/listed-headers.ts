@@ -164,7 +164,7 @@ function encodeLocation(location: string): string {
     .replace(/[\t "<>\\^`{|}]|[^\0-\x7f]+/g, encodeURIComponent);
 }
 
-/** The headers of an answer: `own` overrides what was set, which overrides the last three of the headers that every
+/** The headers of an answer, in `own` itself if nothing was set: `own` overrides what was set, which overrides the last three of the headers that every
  * answer has. Throws if the set length differs from that of the body. */
 export function toHeaderList(own: string[], set: Headers | undefined, requestId: string): string[] {
   const always = [

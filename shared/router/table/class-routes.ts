@@ -166,7 +166,7 @@ function reportMembers(
   reportMisspelt(className, { methods: handlers.keys(), statics }, report);
   if (handlers.size + children.size === 0) {
     report.warning(
-      `${className} has no method, so that no path reaches it: a function in a field is none; the name of a base class ends in Controller`,
+      `${className} has no method, so that no path reaches it: a function in a field is not a method; the name of a base class ends in Controller`,
     );
   }
   for (const [key, value] of statics) {

@@ -193,10 +193,10 @@ async function runRound(
   const beganMs = performance.now();
   const secondsSince = (ms: number) => (performance.now() - ms) / 1000;
   put(name);
-  await eventually(`${atLeast} are told`, () => notified().length >= atLeast, momentMs);
+  await eventually(`${atLeast} are notified`, () => notified().length >= atLeast, momentMs);
   await sleep(moreMs);
   const state = await describeState(plane, name);
-  const moment = `${secondsSince(beganMs).toFixed(1)} s on, ${state}, ${notified().length} told`;
+  const moment = `${secondsSince(beganMs).toFixed(1)} s on, ${state}, ${notified().length} notified`;
   await breakAndRepair(plane, fault, absentMs);
   const repairedMs = performance.now();
   let finding: string | undefined;

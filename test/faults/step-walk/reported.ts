@@ -70,7 +70,7 @@ function findOtherServed(
   const { outcome, reason = '' } =
     verdicts.find(({ revision }) => revision === newest?.revision.id) ?? {};
   const isReported = newest?.problems.some(({ message }) => message.includes(reason));
-  if (outcome === 'taken_back' && !isReported) wrong.push(`it does not say '${reason}'`);
+  if (outcome === 'taken_back' && !isReported) wrong.push(`it does not report '${reason}'`);
   return wrong;
 }
 
