@@ -78,8 +78,8 @@ export function toAdmission(cors: Cors | undefined): (origin: string) => boolean
   if (cors === true) return () => true;
   const admitted = (cors?.origins ?? []).map((origin) => {
     if (typeof origin === 'string') return (given: string) => given === origin;
-    const whole = new RegExp(`^(?:${origin.source})$`, origin.flags.replace(/[gy]/g, ''));
-    return (given: string) => given.length <= patternCharacters && whole.test(given);
+    const anchored = new RegExp(`^(?:${origin.source})$`, origin.flags.replace(/[gy]/g, ''));
+    return (given: string) => given.length <= patternCharacters && anchored.test(given);
   });
   return (given) => admitted.some((admits) => admits(given));
 }

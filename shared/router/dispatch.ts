@@ -23,7 +23,7 @@ import { ListedHeaders } from './request/listed-headers.ts';
 import {
   type Around,
   type Dispatch,
-  isWhole,
+  isBuffered,
   LazyDraft,
   LazyRequest,
   RequestIds,
@@ -55,7 +55,7 @@ export interface DispatchDeps {
 const answerMissing = prepareErrorResponse(notFound());
 
 /** A request, what its path resolves to, and what surrounds it. */
-interface Place {
+interface Resolution {
   readonly given: RequestLike;
   readonly request: LazyRequest;
   readonly response: LazyDraft;
@@ -71,7 +71,7 @@ interface Place {
 }
 
 /** A method about to be called. */
-interface Call extends Place {
+interface Call extends Resolution {
   readonly node: ClassNode;
   readonly route: Route;
 }
@@ -91,7 +91,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   };
   const nowhere = { ...nothing, arounds: table.arounds, response: new LazyDraft(undefined) };
 
-  function findPlace(given: RequestLike): Place {
+  function resolve(given: RequestLike): Resolution {
     const request = new LazyRequest(given, ids);
     try {
       const { parts, query, isServer } = parseTarget(given.target, limits);
@@ -110,12 +110,12 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     }
   }
 
-  function answerPlace(place: Place): MaybePromise<ResponseLike> {
-    const { given, request, arounds, node, positionals, isServer, flaw } = place;
+  function answer(resolution: Resolution): MaybePromise<ResponseLike> {
+    const { given, request, arounds, node, positionals, isServer, flaw } = resolution;
     const { method } = given;
     if (flaw !== undefined) throw flaw;
     if (isServer) return answerServer(method, request.id);
-    if (isCall(place)) return settle(place, prepare, callMethod, answerEarly);
+    if (isCall(resolution)) return settle(resolution, prepare, callMethod, answerEarly);
     if (node === undefined) {
       if (!knownMethods.has(method)) throw new NotImplemented();
       if (arounds.length > 0) throw notFound();
@@ -171,7 +171,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     const { unparsed } = route;
     if (given.body === undefined && unparsed === undefined) return noBody;
     return deps.readBody(given, {
-      taken: route.binder.takesBody,
+      isAccepted: route.binder.acceptsBody,
       unparsed,
       xml: route.xml ? deps.xml : undefined,
       limits: route.limits,
@@ -230,8 +230,9 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   }
 
   /** Of arounds. */
-  const innermost: Innermost<Place> = {
-    call: (place) => then(place, answerPlace(place), (_place, response) => checkStatus(response)),
+  const innermost: Innermost<Resolution> = {
+    call: (resolution) =>
+      then(resolution, answer(resolution), (_resolution, response) => checkStatus(response)),
     async toResponse({ request }, thrown) {
       try {
         const draft = new LazyDraft(undefined);
@@ -246,45 +247,45 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     fail,
   };
 
-  function fail(place: Place, error: unknown): MaybePromise<ResponseLike> {
-    const response = toErrorResponse(error, place.request.id);
-    report(place, error, response.status);
-    return finish(place, response);
+  function fail(resolution: Resolution, error: unknown): MaybePromise<ResponseLike> {
+    const response = toErrorResponse(error, resolution.request.id);
+    report(resolution, error, response.status);
+    return finish(resolution, response);
   }
 
   /** Logs failures that are ours. */
-  function report({ request }: Place, error: unknown, status: number): void {
+  function report({ request }: Resolution, error: unknown, status: number): void {
     const isExpected = error instanceof NotImplemented || error instanceof TooManyConnections;
     const isOurs = status >= 500 || (error instanceof Error && error.cause !== undefined);
     if (isOurs && !isExpected) reportError({ request, status, error });
   }
 
   /** Removes the body for HEAD, and reports a stream that fails. */
-  function finish({ given, request }: Place, response: ResponseLike): ResponseLike {
+  function finish({ given, request }: Resolution, response: ResponseLike): ResponseLike {
     const { status, headers, body } = checkStatus(response);
     if (given.method === 'HEAD' || withoutBody.has(status)) return leaveBody(response);
-    if (isWhole(body)) return response;
+    if (isBuffered(body)) return response;
     const onError = (error: unknown) => reportError({ request, status, error });
     const length = new ListedHeaders(headers).get('content-length');
     return { status, headers, body: watchStream(body, length, onError) };
   }
 
   return function dispatch(given) {
-    const place = findPlace(given);
-    if (place.arounds.length > 0) return surround(place, innermost);
-    return settle(place, answerPlace, finish, fail);
+    const resolution = resolve(given);
+    if (resolution.arounds.length > 0) return surround(resolution, innermost);
+    return settle(resolution, answer, finish, fail);
   };
 }
 
-function isCall(place: Place): place is Call {
-  return place.route !== undefined;
+function isCall(resolution: Resolution): resolution is Call {
+  return resolution.route !== undefined;
 }
 
 /** Waits for the first chunk of a stream. */
 function begin(_call: Call, answer: ResponseLike): MaybePromise<ResponseLike> {
   const { body } = answer;
-  if (isWhole(body)) return answer;
-  return then(answer, toBegun(body), (whole, begun) => ({ ...whole, body: begun }));
+  if (isBuffered(body)) return answer;
+  return then(answer, toBegun(body), (response, begun) => ({ ...response, body: begun }));
 }
 
 /** Asks about each item after the previous one. */

@@ -132,11 +132,11 @@ test('limits of a method go before those of its folder, and those before the app
 });
 
 test('a method that takes too long is aborted, and its caller is answered 503', async (t) => {
-  const told = Promise.withResolvers<void>();
+  const aborted = Promise.withResolvers<void>();
   class Default extends Controller {
     static readonly GET = op({ limits: { methodTimeoutMs: 20 } });
     async GET() {
-      this.request.signal.addEventListener('abort', () => told.resolve());
+      this.request.signal.addEventListener('abort', () => aborted.resolve());
       await pause(60_000, undefined, { ref: false, signal: this.request.signal });
     }
     static readonly POST = Default.GET;
@@ -165,7 +165,7 @@ test('a method that takes too long is aborted, and its caller is answered 503', 
   for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH']) {
     t.is((await client.send(method, '/')).status, 503);
   }
-  await told.promise;
+  await aborted.promise;
   await eventually('what comes late is ended', () => late.destroyed);
   const [report] = client.reports;
   t.true(report?.error instanceof HttpError);
@@ -193,6 +193,6 @@ test('_folder.ts of a folder on disk is found, and one without a folder keeps th
   const file = join(root, 'notes', '_folder.mjs');
   await writeFile(file, 'export const folder = {};');
   const error = await t.throwsAsync(createApp({ controllerPrefix: root }));
-  const place = relative('', file);
-  t.is(error.message, `${place}: notes._folder must export one folder, made by defineFolder()`);
+  const position = relative('', file);
+  t.is(error.message, `${position}: notes._folder must export one folder, made by defineFolder()`);
 });

@@ -82,8 +82,8 @@ function ofScheme<Credentials>(
 }
 
 /** Admits a request while `take` allows it, else answers 429; it does not authenticate callers. */
-export function limited(take: (request: RoutedRequest) => MaybePromise<boolean>): Guard {
-  const ask = (request: RoutedRequest) => toNative(take(request));
+export function limited(isAllowed: (request: RoutedRequest) => MaybePromise<boolean>): Guard {
+  const ask = (request: RoutedRequest) => toNative(isAllowed(request));
   const admit = (_request: RoutedRequest, passed: unknown): void => {
     if (passed !== true) throw new HttpError(429, { detail: 'too many requests' });
   };

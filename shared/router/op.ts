@@ -78,14 +78,14 @@ export interface Op<Spec extends OpSpec = OpSpec> {
   /** The same declaration as plain JSON Schema, whose objects are closed unless they declare otherwise. */
   readonly fields: { readonly query?: Plain; readonly body?: Plain };
   /** The schema of a body that is more than its fields. */
-  readonly whole: WholeBody | undefined;
+  readonly bodyValue: BodyValue | undefined;
   /** Fields whose schemas check values themselves. */
   readonly standard: readonly StandardFields[];
   /** The method, if it was passed together with its declaration. */
   readonly method: AnyMethod | undefined;
 }
 
-export interface WholeBody {
+export interface BodyValue {
   readonly schema: Plain;
   readonly standard: StandardObject | undefined;
   /** The body is one argument, since not all of its values are objects. */
@@ -148,7 +148,7 @@ export function op<const Spec extends OpSpec>(given: Spec, method?: AnyMethod): 
   });
   const fields: { query?: Plain; body?: Plain } = {};
   const standard: StandardFields[] = [];
-  let whole: WholeBody | undefined;
+  let bodyValue: BodyValue | undefined;
   for (const where of ['query', 'body'] as const) {
     const declared = spec[where];
     if (declared === undefined) continue;
@@ -158,12 +158,12 @@ export function op<const Spec extends OpSpec>(given: Spec, method?: AnyMethod): 
       fields[where] = schema;
       if (own !== undefined) standard.push({ in: where, schema: own });
     } else if (where === 'body') {
-      whole = { schema, standard: own, isBehind: !isOfObjects(schema, noScope) };
+      bodyValue = { schema, standard: own, isBehind: !isOfObjects(schema, noScope) };
     } else {
       fields.query = schema;
     }
   }
-  return Object.freeze({ [brand]: true as const, spec, path, fields, whole, standard, method });
+  return Object.freeze({ [brand]: true as const, spec, path, fields, bodyValue, standard, method });
 }
 
 function describeAll(schemas: NonNullable<OpSpec['failures']>): Record<number, object | undefined> {

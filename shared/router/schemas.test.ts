@@ -38,9 +38,9 @@ const valibotTree: v.GenericSchema<ValibotNode> = v.strictObject({
 });
 
 type Body = NonNullable<OpSpec['body']>;
-const toClass = (whole: Body, holding = whole) =>
+const toClass = (complete: Body, holding = complete) =>
   class extends Controller {
-    static readonly POST = op({ body: whole }, echo);
+    static readonly POST = op({ body: complete }, echo);
     static readonly PUT = op({ body: holding }, echo);
   };
 const ofValibot = v.strictObject({ tree: valibotTree, name: v.string() });

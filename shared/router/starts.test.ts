@@ -20,7 +20,7 @@ async function load(source: string): Promise<Record<string, unknown>> {
 }
 
 testLines(test, new URL('starts.txt', import.meta.url), async (given) => {
-  const told: string[] = [];
+  const lines: string[] = [];
   const [source = '', ...requests] = given.split(/ > (?=[A-Z]+ \/)/);
   try {
     const modules: Record<string, Record<string, unknown>> = {};
@@ -29,17 +29,19 @@ testLines(test, new URL('starts.txt', import.meta.url), async (given) => {
       modules[text.slice(0, at)] = await load(text.slice(at + 1));
     }
     const { options, ...controllers } = modules;
-    const warn = (text: string) => told.push(`warning: ${text}`);
+    const warn = (text: string) => lines.push(`warning: ${text}`);
     const { send } = await createTestClient(controllers, { warn, ...Object(options?.['options']) });
     for (const request of requests) {
       const [method = '', target = '', body] = request.split(/ (.*?)(?: |$)/, 3);
       const answer = await send(method, target, body ? { body: JSON.parse(body) } : {});
       const { errors }: { readonly errors?: unknown } = Object(answer.json);
-      told.push(`${answer.status} ${errors ? JSON.stringify(errors) : answer.text.split('\n', 1)}`);
+      lines.push(
+        `${answer.status} ${errors ? JSON.stringify(errors) : answer.text.split('\n', 1)}`,
+      );
     }
   } catch (error) {
     const { name, message } = error as Error;
-    told.push(...(error instanceof StartError ? message.split('\n') : [`${name}: ${message}`]));
+    lines.push(...(error instanceof StartError ? message.split('\n') : [`${name}: ${message}`]));
   }
-  return told.length === 0 ? 'it starts' : told.join('; ');
+  return lines.length === 0 ? 'it starts' : lines.join('; ');
 });

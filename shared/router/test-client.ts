@@ -2,7 +2,7 @@
 
 import type { ErrorReport } from './answer/error-report.ts';
 import { type App, type AppOptions, createApp } from './app.ts';
-import { isWhole, type RequestLike, toHeaders } from './request/request.ts';
+import { isBuffered, type RequestLike, toHeaders } from './request/request.ts';
 
 export interface TestAnswer {
   readonly status: number;
@@ -54,8 +54,8 @@ export async function createTestClient(
         remoteAddress: undefined,
       };
       const { status, headers: list, body: given } = await app.dispatch(request);
-      const whole = isWhole(given) ? (given ?? '') : Buffer.concat(await Array.fromAsync(given));
-      const text = typeof whole === 'string' ? whole : Buffer.from(whole).toString();
+      const bytes = isBuffered(given) ? (given ?? '') : Buffer.concat(await Array.fromAsync(given));
+      const text = typeof bytes === 'string' ? bytes : Buffer.from(bytes).toString();
       return { status, headers: toHeaders(list), text, json: parse(text) };
     },
   };

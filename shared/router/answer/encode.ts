@@ -194,20 +194,20 @@ function toText(
     xml !== undefined &&
     (mediaType === undefined ? xml.asked : !isText && isXmlType(mediaType))
   ) {
-    return toWhole(xml.writeXml(value), withCharset(mediaType ?? 'application/xml'));
+    return toEncoded(xml.writeXml(value), withCharset(mediaType ?? 'application/xml'));
   }
   const type = mediaType ?? (isText ? stringReturn : jsonType);
   const isJson = /json/i.test(type);
-  if (isText && !isJson) return toWhole(value, withCharset(type));
+  if (isText && !isJson) return toEncoded(value, withCharset(type));
   if (!isJson && typeof value === 'object') {
     throw new TypeError(
       `${kindOf(value)} is sent as JSON, not as ${type}; return a text, bytes, or a stream such as Readable.from(texts)`,
     );
   }
-  return toWhole(toJsonText(value), type === jsonType ? type : withCharset(type));
+  return toEncoded(toJsonText(value), type === jsonType ? type : withCharset(type));
 }
 
-function toWhole(body: string, type: string): Encoded {
+function toEncoded(body: string, type: string): Encoded {
   return { body, type, length: lengthOf(body) };
 }
 

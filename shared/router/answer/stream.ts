@@ -3,7 +3,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Readable } from 'node:stream';
 import { setTimeout as setTimeoutPromise } from 'node:timers/promises';
-import { isWhole, type ResponseLike } from '../request/request.ts';
+import { isBuffered, type ResponseLike } from '../request/request.ts';
 
 interface NodeStream extends AsyncIterable<unknown> {
   readonly destroyed?: boolean;
@@ -246,7 +246,7 @@ export class ReplaceableStream implements AsyncIterable<Uint8Array> {
 
 /** Ends a stream that will not be read. */
 export function cancelStream(body: ResponseLike['body']): void {
-  if (!isWhole(body)) void body[Symbol.asyncIterator]().return?.();
+  if (!isBuffered(body)) void body[Symbol.asyncIterator]().return?.();
 }
 
 export function endUnsent({ session, body }: ResponseLike): void {

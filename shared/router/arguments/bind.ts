@@ -4,7 +4,7 @@
 
 import { BadRequest, type FieldProblem, notFound, type SchemaProblem } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import type { Op, WholeBody } from '../op.ts';
+import type { BodyValue, Op } from '../op.ts';
 import { type BodyArguments, noBody, type Origin } from '../request/body.ts';
 import { createKeywords, type Keywords, noKeywords, type QueryNames } from '../request/target.ts';
 import { closed, isPlain, type Plain, withListBound } from '../schema/json-schema.ts';
@@ -47,10 +47,10 @@ export function compileBinder(
   }));
   const restSchema = declared?.spec.rest;
   const rest = restSchema && toParameter(bounded(closed(restSchema)), compiler);
-  const whole = declared?.whole && {
-    ...declared.whole,
-    ...toParameter(bounded(declared.whole.schema), compiler, {
-      isForeign: declared.whole.standard !== undefined,
+  const bodyValue = declared?.bodyValue && {
+    ...declared.bodyValue,
+    ...toParameter(bounded(declared.bodyValue.schema), compiler, {
+      isForeign: declared.bodyValue.standard !== undefined,
     }),
   };
   const { keywords, known, others } = toKeywords(declared, bounded, compiler);
@@ -58,32 +58,33 @@ export function compileBinder(
     const { properties, additionalProperties } = declared?.fields[one.in] ?? {};
     return { ...one, names: Object.keys(Object(properties)), additionalProperties };
   });
-  const takesUnparsed = declared?.spec.raw === true || declared?.spec.stream === true;
+  const acceptsUnparsed = declared?.spec.raw === true || declared?.spec.stream === true;
   // A position that cannot be passed by keyword must be present, with all before it.
   const minParts =
     path.findLastIndex((entry) => !entry.optional && entry.keyword === undefined) + 1;
   const maxParts = rest === undefined ? path.length : Number.POSITIVE_INFINITY;
 
-  const takesKeywords = known.size > 0 || others.body !== undefined;
-  const takesNothing = !takesKeywords && path.length === 0 && !rest && !whole && !takesUnparsed;
-  const declaresQuery = declared?.fields.query !== undefined || takesKeywords;
+  const acceptsKeywords = known.size > 0 || others.body !== undefined;
+  const acceptsNothing =
+    !acceptsKeywords && path.length === 0 && !rest && !bodyValue && !acceptsUnparsed;
+  const declaresQuery = declared?.fields.query !== undefined || acceptsKeywords;
   const ignoresUnknown = unknownQuery === 'ignore';
   const readsQuery = unknownQuery === 'refuse' || declaresQuery;
   /** A body that is more than its fields; its problems are thrown. */
-  function bindWhole(
-    { standard, ...parameter }: Parameter & Pick<WholeBody, 'standard'>,
+  function bindBodyValue(
+    { standard, ...parameter }: Parameter & Pick<BodyValue, 'standard'>,
     { from, value: sent }: BodyArguments,
   ): unknown {
     if (sent === undefined) throw new BadRequest('the body is missing');
     const problems: FieldProblem[] = [];
-    const place = { in: 'body', name: '' } as const;
+    const source = { in: 'body', name: '' } as const;
     // JSON values have types of their own.
     const cast: CastValue = from === 'json' ? (value) => ({ ok: true, value }) : parameter.cast;
-    let value = readValue({ ...parameter, cast }, sent, from, place, problems);
+    let value = readValue({ ...parameter, cast }, sent, from, source, problems);
     if (standard !== undefined && problems.length === 0) {
       const result = validate(standard, value);
       if ('value' in result) value = result.value;
-      else problems.push(...result.issues.map((issue) => toFieldProblem(place, issue)));
+      else problems.push(...result.issues.map((issue) => toFieldProblem(source, issue)));
     }
     refuse(problems);
     return value;
@@ -123,7 +124,7 @@ export function compileBinder(
       if (text !== undefined) {
         if (isNamed) {
           const reason = 'is given in the path already';
-          problems.push({ in: placeOf(keyword, given), name: keyword, reason });
+          problems.push({ in: sourceOf(keyword, given), name: keyword, reason });
         }
         args.push(readPart(entry, text));
       } else if (isNamed) {
@@ -149,8 +150,8 @@ export function compileBinder(
       throw new BadRequest(`the body holds a list of more than ${listItems} items`);
     }
     items.forEach((value, index) => {
-      const place = { in: 'body', name: String(index) } as const;
-      args.push(readValue(rest, value, from, place, problems));
+      const source = { in: 'body', name: String(index) } as const;
+      args.push(readValue(rest, value, from, source, problems));
     });
   }
 
@@ -163,7 +164,7 @@ export function compileBinder(
       const key = names.find(isSent);
       const other = names.length > 1 ? names.findLast(isSent) : key;
       if (other !== undefined && key !== other) {
-        problems.push({ in: placeOf(other, given), name, reason: 'is given under two names' });
+        problems.push({ in: sourceOf(other, given), name, reason: 'is given under two names' });
       }
       if (key !== undefined) fields[name] = readKeyword(keyword, key, given, problems);
       else if (keyword.required) problems.push({ in: keyword.in, name, reason: 'is missing' });
@@ -171,11 +172,11 @@ export function compileBinder(
     }
     for (const name of keysOf(given)) {
       if (known.has(name)) continue;
-      const place = placeOf(name, given);
-      const other = others[place];
+      const source = sourceOf(name, given);
+      const other = others[source];
       if (other !== undefined) fields[name] = readKeyword(other, name, given, problems);
-      else if (ignoresUnknown && place === 'query') continue;
-      else problems.push({ in: place, name, reason: 'is unknown' });
+      else if (ignoresUnknown && source === 'query') continue;
+      else problems.push({ in: source, name, reason: 'is unknown' });
     }
     return fields;
   }
@@ -214,34 +215,35 @@ export function compileBinder(
     /** Whether its query is read; an undeclared query is ignored (behaviour: unasked-queries). */
     readsQuery,
     /** Whether any argument of the method can come from a body. */
-    takesBody: takesUnparsed || rest !== undefined || whole !== undefined || takesKeywords,
+    acceptsBody:
+      acceptsUnparsed || rest !== undefined || bodyValue !== undefined || acceptsKeywords,
     /** Throws 404 if there are more parts than the method accepts; called before the body is read. */
     refuseSurplus(partCount: number): void {
       if (partCount > maxParts) throw notFound();
     },
     /** Returns the arguments in order. Throws 404 or 400. */
     bind(parts: readonly string[], query: Readonly<Keywords>, body: BodyArguments): unknown[] {
-      if (takesNothing && query === noKeywords && body === noBody) return [createKeywords()];
+      if (acceptsNothing && query === noKeywords && body === noBody) return [createKeywords()];
       const { value: sent, from } = body;
       const isOfFields = isPlain(sent);
       const items = isOfFields || sent === undefined ? [] : [sent].flat();
-      const takesItems = whole === undefined ? rest !== undefined : whole.isBehind;
-      if (items.length > 0 && !takesItems) {
+      const acceptsItems = bodyValue === undefined ? rest !== undefined : bodyValue.isBehind;
+      if (items.length > 0 && !acceptsItems) {
         throw new BadRequest('the body is not an object of fields');
       }
       const problems: FieldProblem[] = [];
-      const fieldsOfBody = whole === undefined && isOfFields ? sent : noKeywords;
+      const fieldsOfBody = bodyValue === undefined && isOfFields ? sent : noKeywords;
       const given: Given = { query, body: fieldsOfBody, from };
       const args: unknown[] = [undefined];
-      if (takesUnparsed) args.push(body.unparsed);
-      const value = whole && bindWhole(whole, body);
-      if (whole?.isBehind) args.push(value);
+      if (acceptsUnparsed) args.push(body.unparsed);
+      const value = bodyValue && bindBodyValue(bodyValue, body);
+      if (bodyValue?.isBehind) args.push(value);
       bindPath(args, parts, given, problems);
-      bindRest(args, parts, whole === undefined ? items : [], from, problems);
+      bindRest(args, parts, bodyValue === undefined ? items : [], from, problems);
       const fields = bindKeywords(given, problems);
       args[0] = standard.length > 0 ? applyStandard(fields, given, problems) : fields;
       refuse(problems);
-      if (whole?.isBehind === false) args[0] = join(fields, value);
+      if (bodyValue?.isBehind === false) args[0] = join(fields, value);
       return args;
     },
   };
@@ -285,25 +287,25 @@ function readValue(
   { cast, check, complete }: Parameter,
   value: unknown,
   from: Origin,
-  place: Place,
+  source: FieldSource,
   problems: FieldProblem[],
 ): unknown {
   const result = cast(value, from);
   if (!result.ok) {
-    problems.push(toFieldProblem(place, result));
+    problems.push(toFieldProblem(source, result));
     return undefined;
   }
   const completed = complete === undefined ? result.value : complete(result.value);
-  for (const problem of check(completed)) problems.push(toFieldProblem(place, problem));
+  for (const problem of check(completed)) problems.push(toFieldProblem(source, problem));
   return completed;
 }
 
-type Place = Pick<FieldProblem, 'in' | 'name'>;
+type FieldSource = Pick<FieldProblem, 'in' | 'name'>;
 type Located = Partial<SchemaProblem> & Pick<SchemaProblem, 'reason'>;
 
 /** A value inside a whole body is named like a field. */
-function toFieldProblem(place: Place, { at = '', reason }: Located): FieldProblem {
-  return { in: place.in, name: place.name === '' ? at.slice(1) : `${place.name}${at}`, reason };
+function toFieldProblem(source: FieldSource, { at = '', reason }: Located): FieldProblem {
+  return { in: source.in, name: source.name === '' ? at.slice(1) : `${source.name}${at}`, reason };
 }
 
 /** The keyword that the problem concerns. */
@@ -316,7 +318,7 @@ function isGiven(name: string, { query, body }: Given): boolean {
   return Object.hasOwn(body, name) || Object.hasOwn(query, name);
 }
 
-function placeOf(name: string, { body }: Given): 'query' | 'body' {
+function sourceOf(name: string, { body }: Given): 'query' | 'body' {
   return Object.hasOwn(body, name) ? 'body' : 'query';
 }
 

@@ -57,8 +57,8 @@ export function compileCast(
   if (Array.isArray(branches)) {
     return castAlternatives(
       branches.filter(isPlain).map((branch) => {
-        const whole = { ...branch, $defs: Object.fromEntries(defsOf(inside)) };
-        return { cast: compile(branch), isOne: accepts(whole) };
+        const complete = { ...branch, $defs: Object.fromEntries(defsOf(inside)) };
+        return { cast: compile(branch), isOne: accepts(complete) };
       }),
     );
   }

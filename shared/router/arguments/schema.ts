@@ -101,8 +101,9 @@ export function createSchemaCompiler(formats: Readonly<Record<string, FormatChec
       const validator = Schema.Compile(schema);
       const named = Object.fromEntries(scopeWithin(new Map([['#', schema]]), schema));
       return (value: unknown): unknown => {
-        const kept = loaded().Clean(named as Type.TProperties, schema, value);
-        if (validator.Check(kept) || !mayHoldMore(schema, kept)) return kept;
+        const declaredOnly = loaded().Clean(named as Type.TProperties, schema, value);
+        if (validator.Check(declaredOnly) || !mayHoldMore(schema, declaredOnly))
+          return declaredOnly;
         throw new TypeError('what the method returned has another shape than returns declares');
       };
     },
@@ -213,14 +214,14 @@ function isUndeclared({ keyword, schemaPath }: { keyword: string; schemaPath: st
 
 function findProblems(schema: object, value: unknown): readonly SchemaProblem[] {
   const errors = errorsOf(schema, value);
-  const telling = errors.filter((error) => isUndeclared(error) || !summaries.has(error.keyword));
+  const specific = errors.filter((error) => isUndeclared(error) || !summaries.has(error.keyword));
   // For an object that has another problem it names all fields, so the innermost problem comes first.
   const [first] = errors;
-  if (telling.length === 0 && first?.keyword === 'unevaluatedProperties') {
+  if (specific.length === 0 && first?.keyword === 'unevaluatedProperties') {
     const names = first.params.unevaluatedProperties.map(String);
     return names.map((name) => ({ at: `${first.instancePath}/${name}`, reason: 'is unknown' }));
   }
-  return (telling.length > 0 ? telling : errors).map((error) => ({
+  return (specific.length > 0 ? specific : errors).map((error) => ({
     at: error.instancePath,
     reason: isUndeclared(error) ? 'is unknown' : error.message,
   }));

@@ -176,19 +176,19 @@ test('a stream that an around reads and does not replace, or that fails while it
     yield Buffer.from('tea');
     throw new Error('the disk is gone');
   };
-  for (const [isKept, reason] of [
+  for (const [isStream, reason] of [
     [false, /the disk is gone/],
     [true, /has read the stream of an answer/],
   ] as const) {
     class Stream extends Controller {
       GET() {
-        return isKept ? new Blob(['tea']).stream() : ReadableStream.from(fails());
+        return isStream ? new Blob(['tea']).stream() : ReadableStream.from(fails());
       }
     }
     const around: Around = async (next) => {
       const answer = await next();
       const chunks = await Array.fromAsync(answer.body as AsyncIterable<Uint8Array>);
-      if (!isKept) answer.body = Buffer.concat(chunks);
+      if (!isStream) answer.body = Buffer.concat(chunks);
       return answer;
     };
     const client = await createTestClient({ '': { Stream } }, { around });

@@ -6,7 +6,7 @@ import { type MaybePromise, settle, then, toNative } from '../maybe-promise.ts';
 import { ListedHeaders } from '../request/listed-headers.ts';
 import {
   type Around,
-  isWhole,
+  isBuffered,
   type ResponseLike,
   type RoutedAnswer,
   type RoutedRequest,
@@ -20,10 +20,10 @@ interface Surrounded {
 }
 
 /** What arounds surround, and how errors are answered. */
-export interface Innermost<Place> {
-  call(place: Place): MaybePromise<ResponseLike>;
+export interface Innermost<Resolution> {
+  call(resolution: Resolution): MaybePromise<ResponseLike>;
   toResponse(
-    place: Place,
+    resolution: Resolution,
     thrown: unknown,
   ): Promise<{
     readonly response: ResponseLike;
@@ -31,18 +31,18 @@ export interface Innermost<Place> {
     readonly error?: unknown;
   }>;
   /** Called with the error of the answer that is sent. */
-  report(place: Place, error: unknown, status: number): void;
-  finish(place: Place, response: ResponseLike): MaybePromise<ResponseLike>;
+  report(resolution: Resolution, error: unknown, status: number): void;
+  finish(resolution: Resolution, response: ResponseLike): MaybePromise<ResponseLike>;
   /** Answers an error of `finish`, or that of an answer which cannot be sent. */
-  fail(place: Place, error: unknown): MaybePromise<ResponseLike>;
+  fail(resolution: Resolution, error: unknown): MaybePromise<ResponseLike>;
 }
 
 /** Calls the arounds. Ends answers that no around returned, and the request if an answer was not waited for. */
-export function surround<Place extends Surrounded>(
-  place: Place,
-  innermost: Innermost<Place>,
+export function surround<Resolution extends Surrounded>(
+  resolution: Resolution,
+  innermost: Innermost<Resolution>,
 ): MaybePromise<ResponseLike> {
-  const { arounds, request } = place;
+  const { arounds, request } = resolution;
   const made: SurroundedAnswer[] = [];
   let unanswered = 0;
   let isOver = false;
@@ -51,7 +51,7 @@ export function surround<Place extends Surrounded>(
   function run(at: number): MaybePromise<SurroundedAnswer> {
     unanswered += 1;
     if (at < arounds.length) return settle(at, callAround, readReturned, refuse);
-    return settle(place, innermost.call, keepResponse, refuse);
+    return settle(resolution, innermost.call, addResponse, refuse);
   }
 
   function callAround(at: number): MaybePromise<unknown> {
@@ -72,20 +72,22 @@ export function surround<Place extends Surrounded>(
     if (!(returned instanceof Response)) {
       throw new TypeError('an around returns the answer of next(), or a Response');
     }
-    return keep(SurroundedAnswer.from(returned, request.id, made.at(-1)));
+    return add(SurroundedAnswer.from(returned, request.id, made.at(-1)));
   }
 
   function refuse(_about: unknown, thrown: unknown): MaybePromise<SurroundedAnswer> {
-    return then(place, innermost.toResponse(place, thrown), (_place, { response, error }) =>
-      keep(new SurroundedAnswer(response, error)),
+    return then(
+      resolution,
+      innermost.toResponse(resolution, thrown),
+      (_resolution, { response, error }) => add(new SurroundedAnswer(response, error)),
     );
   }
 
-  function keepResponse(_place: Place, response: ResponseLike): SurroundedAnswer {
-    return keep(new SurroundedAnswer(response));
+  function addResponse(_resolution: Resolution, response: ResponseLike): SurroundedAnswer {
+    return add(new SurroundedAnswer(response));
   }
 
-  function keep(answer: SurroundedAnswer): SurroundedAnswer {
+  function add(answer: SurroundedAnswer): SurroundedAnswer {
     if (isOver) answer.end();
     else made.push(answer);
     unanswered -= 1;
@@ -97,11 +99,11 @@ export function surround<Place extends Surrounded>(
     if (unanswered > 0) request.end();
     for (const answer of made) if (answer !== result) answer.end();
     const { error, status } = result;
-    if (error !== undefined) innermost.report(place, error, status);
-    return innermost.finish(place, result.toResponse());
+    if (error !== undefined) innermost.report(resolution, error, status);
+    return innermost.finish(resolution, result.toResponse());
   }
 
-  return settle(0, run, close, (_at, error) => innermost.fail(place, error));
+  return settle(0, run, close, (_at, error) => innermost.fail(resolution, error));
 }
 
 /** Headers that a new body makes wrong. */
@@ -123,7 +125,7 @@ export class SurroundedAnswer implements RoutedAnswer {
     this.headers = new ListedHeaders(headers);
     this.error = error;
     this.#session = session;
-    this.#body = isWhole(body) ? body : new ReplaceableStream(body);
+    this.#body = isBuffered(body) ? body : new ReplaceableStream(body);
     this.#length = this.headers.get('content-length');
   }
 
@@ -133,13 +135,13 @@ export class SurroundedAnswer implements RoutedAnswer {
     requestId: string,
     replaced: SurroundedAnswer | undefined,
   ): SurroundedAnswer {
-    const whole = fromResponse(response, undefined, requestId);
-    const answer = new SurroundedAnswer(whole, replaced?.error);
+    const converted = fromResponse(response, undefined, requestId);
+    const answer = new SurroundedAnswer(converted, replaced?.error);
     const stream = replaced?.body;
     if (replaced !== undefined && stream instanceof ReplaceableStream) {
       replaced.#body = undefined;
-      if (isWhole(whole.body)) stream.end();
-      else answer.#body = new ReplaceableStream(stream.replacedBy(whole.body));
+      if (isBuffered(converted.body)) stream.end();
+      else answer.#body = new ReplaceableStream(stream.replacedBy(converted.body));
     }
     // With the headers of the replaced answer, `new Response(page, answer)`, it would have that answer's length.
     answer.#length = null;
@@ -177,7 +179,7 @@ export class SurroundedAnswer implements RoutedAnswer {
     if (session === undefined) this.#session?.abandon();
     const body = this.#body instanceof ReplaceableStream ? this.#body.unread() : this.#body;
     if (this.#length === null || headers.get('content-length') !== this.#length) {
-      if (body === undefined || !isWhole(body)) headers.delete('content-length');
+      if (body === undefined || !isBuffered(body)) headers.delete('content-length');
       else headers.set('content-length', String(Buffer.byteLength(body)));
     }
     const response = { status, headers: headers.list, body };

@@ -26,7 +26,7 @@ class Texts extends Controller {
     this.response.headers.set('content-encoding', 'zstd');
     return text;
   }
-  GET_kept() {
+  GET_fixed() {
     this.response.headers.set('cache-control', 'public, no-transform');
     return text;
   }
@@ -95,7 +95,7 @@ test('texts and streams are compressed for who accepts it, by what is preferred'
 
 test('what is short, compressed already, without a body or not to be changed stays as it is', async (t) => {
   const get = await fetchFrom({ Texts });
-  for (const name of ['small', 'picture', 'done', 'kept', 'none']) {
+  for (const name of ['small', 'picture', 'done', 'fixed', 'none']) {
     const response = await get(`/texts/${name}`, { 'accept-encoding': 'gzip' });
     const coding = response.headers.get('content-encoding');
     t.is(coding, name === 'done' ? 'zstd' : null, name);
@@ -106,10 +106,10 @@ test('what is short, compressed already, without a body or not to be changed sta
 test('HEAD has the headers of the compressed answer, and its tag is one to revalidate and to change with', async (t) => {
   const get = await fetchFrom({ Texts });
   const accepted = { 'accept-encoding': 'gzip' };
-  const whole = await get('/texts', accepted);
+  const full = await get('/texts', accepted);
   const head = await get('/texts', accepted, 'HEAD');
-  t.is(head.headers.get('content-length'), whole.headers.get('content-length'));
-  const tag = whole.headers.get('etag') ?? '';
+  t.is(head.headers.get('content-length'), full.headers.get('content-length'));
+  const tag = full.headers.get('etag') ?? '';
   t.regex(tag, /^"[\w-]{27}-gzip"$/);
   const again = await get('/texts', { ...accepted, 'if-none-match': tag });
   t.deepEqual([again.status, again.headers.get('content-encoding')], [304, null]);
@@ -145,9 +145,9 @@ test('a part of a file is never compressed, and no part is offered of what is', 
   const part = await get('/files', { ...accepted, range: 'bytes=4-6' });
   t.deepEqual([part.status, part.headers.get('content-encoding')], [206, null]);
   t.is(await part.text(), 'tea');
-  const whole = await get('/files', accepted);
-  t.is(whole.headers.get('accept-ranges'), null);
-  t.is(gunzipSync(await bytesOf(whole)).toString(), text);
+  const full = await get('/files', accepted);
+  t.is(full.headers.get('accept-ranges'), null);
+  t.is(gunzipSync(await bytesOf(full)).toString(), text);
 });
 
 test('a chunk of a slow stream arrives while the next is awaited', async (t) => {

@@ -11,11 +11,11 @@ import {
 } from 'node:zlib';
 import { addVary } from '../request/listed-headers.ts';
 import { readWeights } from '../request/media-type.ts';
-import { type Around, isWhole, type RoutedAnswer } from '../request/request.ts';
+import { type Around, isBuffered, type RoutedAnswer } from '../request/request.ts';
 import { withCoding } from './conditions.ts';
 
 interface Coding {
-  whole(body: string | Uint8Array): Promise<Uint8Array>;
+  compress(body: string | Uint8Array): Promise<Uint8Array>;
   stream(): Transform & Zlib;
 }
 
@@ -24,11 +24,11 @@ const brotliOptions = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } };
 /** Ordered by preference, for codings that a client accepts equally. */
 const codings: Readonly<Record<string, Coding>> = {
   br: {
-    whole: (body) => promisify(brotliCompress)(body, brotliOptions),
+    compress: (body) => promisify(brotliCompress)(body, brotliOptions),
     stream: () => createBrotliCompress(brotliOptions),
   },
   gzip: {
-    whole: (body) => promisify(gzip)(body),
+    compress: (body) => promisify(gzip)(body),
     stream: () => createGzip(),
   },
 };
@@ -53,8 +53,8 @@ export function compress({ fromBytes = 1024 }: { readonly fromBytes?: number } =
     const coding = codings[name ?? ''];
     if (name === undefined || coding === undefined || body === undefined) return answer;
     const tag = headers.get('etag');
-    if (isWhole(body)) {
-      answer.body = await coding.whole(body);
+    if (isBuffered(body)) {
+      answer.body = await coding.compress(body);
     } else {
       const stream = coding.stream();
       const joined = new Joining();

@@ -3,7 +3,12 @@
 import { createHash } from 'node:crypto';
 import type { Controller, Handler } from '../controller.ts';
 import { HttpError } from '../errors.ts';
-import { type Around, isWhole, type ResponseLike, type RoutedAnswer } from '../request/request.ts';
+import {
+  type Around,
+  isBuffered,
+  type ResponseLike,
+  type RoutedAnswer,
+} from '../request/request.ts';
 import { SurroundedAnswer } from './around.ts';
 
 const conditions = ['if-match', 'if-none-match', 'if-unmodified-since', 'if-modified-since'];
@@ -55,7 +60,7 @@ function preconditionFailed(): HttpError {
 }
 
 function setEntityTag({ headers, body }: RoutedAnswer): void {
-  if (headers.has('etag') || body === undefined || !isWhole(body)) return;
+  if (headers.has('etag') || body === undefined || !isBuffered(body)) return;
   const hash = createHash('sha256').update(body).digest('base64url').slice(0, 27);
   headers.set('etag', `"${hash}"`);
 }

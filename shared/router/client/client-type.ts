@@ -136,12 +136,12 @@ type CallName<Name, Names> = Name extends 'ANY'
 type Call<
   Class extends AnyClass,
   Name extends keyof InstanceType<Class>,
-> = InstanceType<Class>[Name] extends (...args: infer Taken) => infer Returned
+> = InstanceType<Class>[Name] extends (...args: infer Arguments) => infer Returned
   ? Name extends keyof Class
     ? Class[Name] extends Op<infer Spec>
       ? (...args: CallArgs<Spec>) => Outcome<Name, Returned, Spec>
       : never
-    : (...args: Name extends 'POST' | `POST_${string}` ? Taken : []) => Outcome<Name, Returned>
+    : (...args: Name extends 'POST' | `POST_${string}` ? Arguments : []) => Outcome<Name, Returned>
   : never;
 
 /** `[fields, id]` of `op({ query, path: [Type.Integer()] })`; the fields can be omitted if nothing is required. */

@@ -71,7 +71,7 @@ class Photo extends Controller {
   static readonly POST = op(
     {
       body: Type.Object({
-        ...{ file: upload(), title: Type.String(), places: Type.Array(Type.Integer()) },
+        ...{ file: upload(), title: Type.String(), marks: Type.Array(Type.Integer()) },
       }),
     },
     async ({ file, ...others }) => ({ ...others, text: await file.text() }),
@@ -215,8 +215,8 @@ test('of events their data arrives, one after another', async (t) => {
 test('a file is sent as a form', async (t) => {
   const { api } = await start();
   const file = new File(['light'], 'a.png');
-  const sent = await api.Photo.POST({ file, title: 'sun', places: [7, 8] });
-  t.deepEqual(sent.ok && sent.value, { title: 'sun', places: [7, 8], text: 'light' });
+  const sent = await api.Photo.POST({ file, title: 'sun', marks: [7, 8] });
+  t.deepEqual(sent.ok && sent.value, { title: 'sun', marks: [7, 8], text: 'light' });
 });
 
 test('what the server refuses is a value, with the type that its status declares', async (t) => {
@@ -242,8 +242,8 @@ test('a wrong argument that the types do not see is a problem that names it', as
 });
 
 test('no answer is a value too: no connection, no time left, or the caller has stopped', async (t) => {
-  const nobody = client<Modules>('http://127.0.0.1:1');
-  t.is((await nobody.notes.GET()).status, 0);
+  const unreachable = client<Modules>('http://127.0.0.1:1');
+  t.is((await unreachable.notes.GET()).status, 0);
   const never = ({ signal }: Request) =>
     new Promise<Response>((_resolve, reject) => {
       if (signal.aborted) reject(signal.reason);
@@ -277,7 +277,7 @@ test('what would name another path, or be another value, is refused before it is
   }
   await t.throwsAsync(() => api.notes.GET({ tags: [] }), { message: /leave an empty list out/ });
   for (const wrong of [null, '\ud800'] as unknown[] as string[]) {
-    const form = { file: new File([], 'a'), title: wrong, places: [7] };
+    const form = { file: new File([], 'a'), title: wrong, marks: [7] };
     for (const send of [() => api.notes.GET({ tags: [wrong] }), () => api.Photo.POST(form)]) {
       await t.throwsAsync(send, { instanceOf: TypeError, message: /cannot be sent as a text/ });
     }
@@ -299,7 +299,7 @@ class Rooms extends Controller {
     this.socket.send(`${as} in ${room}`);
   }
   MESSAGE({ text }: { text: string }) {
-    return { heard: text };
+    return { received: text };
   }
 }
 
@@ -316,7 +316,7 @@ test('CONNECT opens the WebSocket of a class, with its positions and fields', as
   t.is(JSON.parse(greeting.data), 'ann in blue room');
   socket.send(JSON.stringify({ text: 'hi' }));
   const [answer] = await once(socket, 'message', { signal });
-  t.deepEqual(JSON.parse(answer.data), { heard: 'hi' });
+  t.deepEqual(JSON.parse(answer.data), { received: 'hi' });
   socket.close();
   await once(socket, 'close', { signal });
   server.close();

@@ -33,15 +33,15 @@ export function client<Modules extends object>(
   return toNode({ base, parts: [], options }) as Client<Modules>;
 }
 
-interface Place {
+interface Endpoint {
   readonly base: string;
   /** The parts of the path so far; `[id]` is replaced by a position. */
   readonly parts: readonly string[];
   readonly options: ClientOptions;
 }
 
-function toNode(place: Place): object {
-  const { base, parts, options } = place;
+function toNode(endpoint: Endpoint): object {
+  const { base, parts, options } = endpoint;
   return new Proxy(
     {},
     {
@@ -49,7 +49,7 @@ function toNode(place: Place): object {
         // An object with `then` would be treated as a promise.
         if (typeof name === 'symbol' || name === 'then') return undefined;
         const [isCall, method, suffix] = verb.exec(name) ?? [];
-        if (isCall === undefined) return toNode({ ...place, parts: [...parts, toPart(name)] });
+        if (isCall === undefined) return toNode({ ...endpoint, parts: [...parts, toPart(name)] });
         if (method === undefined) {
           return (fields: object = {}, ...given: readonly unknown[]) =>
             openSocket(base + fillPath(parts, given), fields);
@@ -57,7 +57,7 @@ function toNode(place: Place): object {
         const named = suffix === undefined ? parts : [...parts, toPathName(suffix)];
         return async (fields: object = {}, ...given: readonly unknown[]) => {
           const [first, ...behind] = given;
-          const [raw, positionals] = isWhole(first) ? [first, behind] : [undefined, given];
+          const [raw, positionals] = isBodyArgument(first) ? [first, behind] : [undefined, given];
           const path = base + fillPath(named, positionals);
           return call(method, path, { fields, raw }, options);
         };
@@ -73,10 +73,10 @@ function toPart(name: string): string {
 
 /** A body that is one argument, either a list or that of a method with `raw` or `stream`, precedes the positions, which
  * have other types. */
-type WholeBody = Bytes | readonly unknown[];
+type BodyArgument = Bytes | readonly unknown[];
 type Bytes = Blob | FormData | Uint8Array<ArrayBuffer>;
 
-function isWhole(value: unknown): value is WholeBody {
+function isBodyArgument(value: unknown): value is BodyArgument {
   return (
     value instanceof Blob ||
     value instanceof FormData ||
@@ -120,7 +120,7 @@ function openSocket(path: string, fields: object): WebSocket {
 async function call(
   method: string,
   path: string,
-  { fields, raw }: { readonly fields: object; readonly raw: WholeBody | undefined },
+  { fields, raw }: { readonly fields: object; readonly raw: BodyArgument | undefined },
   options: ClientOptions,
 ): Promise<Answer<unknown>> {
   const given = toFields(fields);
@@ -163,7 +163,7 @@ function itemsOf(given: Fields): Fields {
   return given.flatMap(([name, value]) => [value].flat().map((item) => [name, item] as const));
 }
 
-function toSent(raw: WholeBody | undefined, headers: Headers): string | Bytes | undefined {
+function toSent(raw: BodyArgument | undefined, headers: Headers): string | Bytes | undefined {
   return Array.isArray(raw) ? toJson(raw, headers) : (raw as Bytes | undefined);
 }
 

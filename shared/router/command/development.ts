@@ -30,16 +30,16 @@ export function createDevelopment(
 /** The causes of the error, and the source lines around the position in the application that threw it, if known. */
 function describe(error: unknown): string {
   const text = toErrorText(error);
-  const place = error instanceof Error ? findPlace(error.stack ?? '') : undefined;
-  if (place === undefined) return text;
+  const position = error instanceof Error ? findPosition(error.stack ?? '') : undefined;
+  if (position === undefined) return text;
   try {
-    const lines = readFileSync(place.file, 'utf8').split('\n');
-    const first = Math.max(0, place.line - 1 - linesAround);
-    const shown = lines.slice(first, place.line + linesAround).map((line, at) => {
+    const lines = readFileSync(position.file, 'utf8').split('\n');
+    const first = Math.max(0, position.line - 1 - linesAround);
+    const shown = lines.slice(first, position.line + linesAround).map((line, at) => {
       const number = first + at + 1;
-      return `${number === place.line ? '>' : ' '} ${String(number).padStart(5)} | ${line}`;
+      return `${number === position.line ? '>' : ' '} ${String(number).padStart(5)} | ${line}`;
     });
-    return [text, '', `${place.file}:${place.line}`, ...shown].join('\n');
+    return [text, '', `${position.file}:${position.line}`, ...shown].join('\n');
   } catch {
     // The file no longer exists; the stack remains.
     return text;
@@ -47,7 +47,7 @@ function describe(error: unknown): string {
 }
 
 /** The innermost call outside the router, packages and Node. */
-function findPlace(stack: string): { readonly file: string; readonly line: number } | undefined {
+function findPosition(stack: string): { readonly file: string; readonly line: number } | undefined {
   for (const frame of stack.split('\n')) {
     const [, url, line] = /(file:\/\/.*?):(\d+)/.exec(frame) ?? [];
     if (url === undefined || url.includes('/node_modules/') || url.startsWith(ownFolder)) continue;

@@ -71,7 +71,7 @@ export class EventStream extends Readable {
   readonly #values: AsyncIterator<unknown>;
   readonly #onEnd: () => void;
   readonly #beat: NodeJS.Timeout;
-  #isTaking = false;
+  #isReading = false;
   #isOver = false;
 
   /** After `heartbeatMs` of silence, sends a comment to show that the stream is alive and to detect a reader that has
@@ -90,7 +90,7 @@ export class EventStream extends Readable {
   }
 
   override _read(): void {
-    if (!this.#isTaking && !this.#isOver) void this.#take();
+    if (!this.#isReading && !this.#isOver) void this.#pushNext();
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
@@ -98,11 +98,11 @@ export class EventStream extends Readable {
     done(error);
   }
 
-  async #take(): Promise<void> {
-    this.#isTaking = true;
+  async #pushNext(): Promise<void> {
+    this.#isReading = true;
     try {
       const text = await this.#next();
-      this.#isTaking = false;
+      this.#isReading = false;
       if (this.#isOver) return;
       if (text === undefined) {
         this.end();

@@ -377,9 +377,9 @@ onNode('a defect ends the connection with 1011 and shows nothing', async (t, ser
   socket.send('{"text":"defect"}');
   socket.close();
   socket.resume();
-  const told = await read();
-  t.like(told, { error: { status: 500 } });
-  t.notRegex(JSON.stringify(told), /secret/);
+  const failure = await read();
+  t.like(failure, { error: { status: 500 } });
+  t.notRegex(JSON.stringify(failure), /secret/);
   t.is(await closed, 1011);
   t.deepEqual(
     server.reports.map(({ error }) => (error as Error).message),

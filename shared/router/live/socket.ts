@@ -27,7 +27,7 @@ export interface SocketClass {
   /** Binds the arguments of MESSAGE; undefined if the class has none, which means that messages are refused. */
   readonly message: Binder | undefined;
   /** Whether MESSAGE receives the bytes of any message, text or binary. */
-  readonly takesBytes: boolean;
+  readonly acceptsBytes: boolean;
   readonly protocols: readonly string[];
   /** Makes the instance of a connection. */
   create(context: ControllerContext): SocketInstance;
@@ -155,7 +155,7 @@ class Session implements Socket, SessionLike {
     });
     // The library answers each ping, even if the client reads no answers.
     connection.on('ping', () => this.#cutSlowReader(connection));
-    connection.on('message', (data, isBinary) => this.#take(connection, data, isBinary));
+    connection.on('message', (data, isBinary) => this.#receive(connection, data, isBinary));
     // A protocol error of the client closes the connection without further action.
     connection.on('error', () => {});
     connection.once('close', (code, reason) => {
@@ -201,9 +201,9 @@ class Session implements Socket, SessionLike {
   }
 
   /** No bytes are read while a message is handled: the waiting messages were read together with it. */
-  #take(connection: Connection, data: Uint8Array, isBinary: boolean): void {
+  #receive(connection: Connection, data: Uint8Array, isBinary: boolean): void {
     if (this.#isClosing) return;
-    if (isBinary && !this.#class.takesBytes) {
+    if (isBinary && !this.#class.acceptsBytes) {
       this.#isClosing = true;
       connection.close(wrongKind, 'messages are texts');
       return;
@@ -234,9 +234,9 @@ class Session implements Socket, SessionLike {
 
   /** A synchronous error becomes a rejection too, so that messages that were read together wait for each other. */
   async #callMessage(data: Uint8Array): Promise<unknown> {
-    const { message, takesBytes } = this.#class;
+    const { message, acceptsBytes } = this.#class;
     if (message === undefined) return undefined;
-    const body = takesBytes
+    const body = acceptsBytes
       ? { ...noBody, unparsed: data }
       : { ...noBody, value: parseJson(data.toString(), this.#deps.limits.jsonDepth) };
     return this.#instance?.MESSAGE?.(...message.bind([], noKeywords, body));

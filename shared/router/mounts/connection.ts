@@ -8,7 +8,7 @@ import type { Socket } from 'node:net';
 import { type Duplex, pipeline, Readable } from 'node:stream';
 import { toErrorResponse } from '../answer/problem.ts';
 import { HttpError, NotImplemented } from '../errors.ts';
-import { isWhole, type ResponseLike } from '../request/request.ts';
+import { isBuffered, type ResponseLike } from '../request/request.ts';
 
 /** Answers of a connection that have not been sent completely. */
 const answersOf = new WeakMap<Duplex, Set<ServerResponse>>();
@@ -35,7 +35,7 @@ export function writeRaw(socket: Duplex, { status, headers, body }: ResponseLike
   const lines = [`HTTP/1.1 ${status} `, 'connection: close'];
   for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);
   socket.write(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');
-  if (isWhole(body)) socket.end(body);
+  if (isBuffered(body)) socket.end(body);
   else pipeline(Readable.from(body), socket, () => socket.destroy());
 }
 

@@ -7,7 +7,7 @@ import { toErrorResponse } from '../answer/problem.ts';
 import { HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { ListedHeaders } from '../request/listed-headers.ts';
-import { type Dispatch, isWhole, type ResponseLike } from '../request/request.ts';
+import { type Dispatch, isBuffered, type ResponseLike } from '../request/request.ts';
 import { toOriginForm } from '../request/target.ts';
 import { answerUnreadable, endUnread, trackAnswer } from './connection.ts';
 import { toRequestLike } from './node-http.ts';
@@ -137,7 +137,7 @@ function send({ status, headers, body }: ResponseLike, reply: HostReply): void {
   for (const [name, value] of new ListedHeaders(headers)) reply.header(name, value);
   if (body === undefined) reply.send();
   else if (typeof body === 'string') reply.send(Buffer.from(body));
-  else reply.send(isWhole(body) ? Buffer.from(body) : Readable.from(withHead(body, reply)));
+  else reply.send(isBuffered(body) ? Buffer.from(body) : Readable.from(withHead(body, reply)));
 }
 
 /** By the time it is read, Fastify has set the head, which would otherwise wait for the first chunk. */

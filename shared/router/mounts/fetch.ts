@@ -1,5 +1,5 @@
 // The application as a WHATWG fetch handler: Request in, Response out (behaviour: mounts).
-import { type Dispatch, isWhole, toHeaders } from '../request/request.ts';
+import { type Dispatch, isBuffered, toHeaders } from '../request/request.ts';
 
 export type Fetch = (request: Request) => Promise<Response>;
 
@@ -19,7 +19,7 @@ export function createFetch(dispatch: Dispatch): Fetch {
     });
     const { status, body } = answer;
     const headers = toHeaders(answer.headers);
-    if (isWhole(body)) {
+    if (isBuffered(body)) {
       // The type of a response's bytes excludes shared memory, which is never used here.
       return new Response((body as string | Uint8Array<ArrayBuffer> | undefined) ?? null, {
         status,

@@ -13,7 +13,12 @@ import { cancelStream } from '../answer/stream.ts';
 import { settle } from '../maybe-promise.ts';
 import type { ServedMethod } from '../op.ts';
 import { ListedHeaders } from '../request/listed-headers.ts';
-import { type Dispatch, isWhole, type RequestLike, type ResponseLike } from '../request/request.ts';
+import {
+  type Dispatch,
+  isBuffered,
+  type RequestLike,
+  type ResponseLike,
+} from '../request/request.ts';
 import { answerUnreadable, endUnread, trackAnswer, writeRaw } from './connection.ts';
 
 export type Listener = RequestListener;
@@ -46,10 +51,10 @@ export function createListener(
   const answer = ({ given }: Exchange) => dispatch(given);
   return (request, response) => {
     try {
-      const whole = toRequestLike(request, response);
+      const parsed = toRequestLike(request, response);
       const given = asksForBodies
-        ? { ...whole, askForBody: () => response.headersSent || response.writeContinue() }
-        : whole;
+        ? { ...parsed, askForBody: () => response.headersSent || response.writeContinue() }
+        : parsed;
       void settle({ given, request, response }, answer, send, fail);
     } catch {
       response.destroy();
@@ -118,11 +123,11 @@ export function toRequestLike(request: IncomingMessage, response?: ServerRespons
 /** Aborted when the connection closes before the answer has been sent. */
 function toGoneSignal(response: ServerResponse): AbortSignal {
   const gone = new AbortController();
-  const look = () => {
+  const abortIfUnsent = () => {
     if (!response.writableFinished) gone.abort();
   };
-  if (response.closed) look();
-  else response.once('close', look);
+  if (response.closed) abortIfUnsent();
+  else response.once('close', abortIfUnsent);
   return gone.signal;
 }
 
@@ -146,7 +151,7 @@ function send(
   // A request without a body is complete as well, but the parser has not reported it yet if the answer is synchronous.
   if (given.body !== undefined && !request.complete) endUnread(request, response);
   response.writeHead(status, headers as string[]);
-  if (!isWhole(body)) {
+  if (!isBuffered(body)) {
     // A pipeline to a closed connection neither sends nor ends anything.
     if (response.destroyed) {
       cancelStream(body);

@@ -13,8 +13,8 @@ test('the document of the sample is the one that is kept', async (t) => {
   const controllerPrefix = new URL('../sample', import.meta.url).pathname;
   const info = { title: 'Sample', version: '1.0.0' };
   const app = await createApp({ controllerPrefix, info });
-  const kept = await readFile(new URL('../sample/openapi.json', import.meta.url), 'utf8');
-  t.deepEqual(JSON.parse(JSON.stringify(app.describe())), JSON.parse(kept));
+  const stored = await readFile(new URL('../sample/openapi.json', import.meta.url), 'utf8');
+  t.deepEqual(JSON.parse(JSON.stringify(app.describe())), JSON.parse(stored));
 });
 
 class Files extends Controller {

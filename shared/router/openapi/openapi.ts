@@ -2,7 +2,7 @@
 
 import { problemSchema, statusTitle } from '../answer/problem.ts';
 import type { OpenApiDocument, OpenApiFrame } from '../controller.ts';
-import type { OpSpec, WholeBody } from '../op.ts';
+import type { BodyValue, OpSpec } from '../op.ts';
 import type { BodyKind } from '../request/media-type.ts';
 import { mapSchemas, type Plain } from '../schema/json-schema.ts';
 import { fillPath, type RouteEntry } from '../table/route-list.ts';
@@ -107,10 +107,10 @@ class Operations {
   /** The description with this many positional parameters in the path. */
   describe(entry: RouteEntry, verb: Verb, count: number): Json {
     const { route, parameters } = entry;
-    const { path = [], spec: declared = {}, fields = {}, whole } = route.op ?? {};
+    const { path = [], spec: declared = {}, fields = {}, bodyValue } = route.op ?? {};
     const spec: OpSpec = { ...declared, ...declared.shorter?.[count] };
-    const taken = fields.body;
-    const takesBody = withBody.has(verb);
+    const bodyFields = fields.body;
+    const acceptsBody = withBody.has(verb);
     const all = [
       ...parameters
         .slice(0, count)
@@ -120,11 +120,11 @@ class Operations {
         .filter(({ byKeyword }) => byKeyword)
         .map(({ name, optional, schema }) => this.#toParameter(name, 'query', schema, !optional)),
       ...this.#toParameters(fields.query),
-      ...this.#toParameters(takesBody ? undefined : taken),
+      ...this.#toParameters(acceptsBody ? undefined : bodyFields),
       ...this.#toParameters(spec.headers as Plain | undefined, 'header'),
     ];
     const kinds = route.xml ? [...this.#bodyKinds, 'xml' as const] : this.#bodyKinds;
-    const parsed = takesBody ? this.#toParsedBody(taken, whole, spec, kinds) : undefined;
+    const parsed = acceptsBody ? this.#toParsedBody(bodyFields, bodyValue, spec, kinds) : undefined;
     // The body is optional: without it the method receives zero bytes.
     const raw = { required: false, content: this.#toContent(spec.otherBodies ?? { '*/*': {} }) };
     const body = route.unparsed ? raw : parsed;
@@ -160,36 +160,36 @@ class Operations {
     };
   }
 
-  #toParameters(object: Plain | undefined, place: 'query' | 'header' = 'query'): readonly Json[] {
+  #toParameters(object: Plain | undefined, source: 'query' | 'header' = 'query'): readonly Json[] {
     if (object === undefined) return [];
     const required = requiredOf(object);
     return fieldsOf(object).map(([name, schema]) =>
-      this.#toParameter(name, place, schema, required.includes(name)),
+      this.#toParameter(name, source, schema, required.includes(name)),
     );
   }
 
   #toParameter(
     name: string | undefined,
-    place: string,
+    source: string,
     schema: object = {},
     required: boolean,
   ): Json {
     const byCommas = Reflect.get(schema, 'explode') === false && { style: 'form', explode: false };
-    return { name, in: place, required, ...byCommas, schema: this.#models.describe(schema) };
+    return { name, in: source, required, ...byCommas, schema: this.#models.describe(schema) };
   }
 
   /** The schema of fields, or of a body that is more than its fields. */
   #toParsedBody(
     fields: Plain | undefined,
-    whole: WholeBody | undefined,
+    bodyValue: BodyValue | undefined,
     { otherBodies = {} }: OpSpec,
     given: Kinds,
   ): Json | undefined {
-    const declared = whole?.schema ?? fields;
+    const declared = bodyValue?.schema ?? fields;
     if (declared === undefined) return undefined;
     const schema = toSent(declared);
-    const isRequired = whole !== undefined || 'required' in schema;
-    const kinds = whole?.isBehind ? given.filter((kind) => kind !== 'form') : given;
+    const isRequired = bodyValue !== undefined || 'required' in schema;
+    const kinds = bodyValue?.isBehind ? given.filter((kind) => kind !== 'form') : given;
     const hasFile = JSON.stringify(schema).includes(`"${uploadKeyword}":true`);
     const types = hasFile ? ([['multipart', 'multipart/form-data']] as const) : parsedTypes;
     const described = this.#models.describe(schema);

@@ -274,12 +274,12 @@ test('a streamed body above its limit is 413: at once where its length is announ
   const { app } = await createTestClient(modules);
   const given = { method: 'POST', target: '/shorts', remoteAddress: undefined };
   outcomes.length = 0;
-  const told = await app.dispatch({
+  const answer = await app.dispatch({
     ...given,
     headers: new Headers({ 'content-length': '11' }),
     body: toStream([new Uint8Array(11)]),
   });
-  t.is(told.status, 413);
+  t.is(answer.status, 413);
   t.deepEqual(outcomes, []);
   const chunks = [new Uint8Array(6), new Uint8Array(6)];
   const found = await app.dispatch({ ...given, headers: new Headers(), body: toStream(chunks) });

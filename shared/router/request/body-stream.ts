@@ -20,7 +20,7 @@ interface BodyStreamOptions {
 export class BodyStream implements AsyncIterable<Uint8Array> {
   readonly #body: AsyncIterable<Uint8Array> | undefined;
   readonly #options: BodyStreamOptions;
-  #isTaken = false;
+  #isRead = false;
 
   constructor(body: AsyncIterable<Uint8Array> | undefined, options: BodyStreamOptions) {
     this.#body = body;
@@ -32,8 +32,8 @@ export class BodyStream implements AsyncIterable<Uint8Array> {
   }
 
   async *#read(isLeft: AbortSignal | undefined): AsyncGenerator<Uint8Array, void> {
-    if (this.#isTaken) throw new TypeError('a streamed body is read once');
-    this.#isTaken = true;
+    if (this.#isRead) throw new TypeError('a streamed body is read once');
+    this.#isRead = true;
     const { limits, askForBody } = this.#options;
     if (this.#body === undefined) return;
     askForBody?.();

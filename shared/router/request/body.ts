@@ -30,7 +30,7 @@ export type ReadBody = (request: RequestLike, reading: BodyReading) => Promise<B
 
 export interface BodyReading {
   /** Whether the method accepts a body; otherwise it is read only to determine whether it is empty. */
-  readonly taken: boolean;
+  readonly isAccepted: boolean;
   /** Set for a method that receives its body unparsed: as bytes, or as a stream. */
   readonly unparsed: 'raw' | 'stream' | undefined;
   /** The limits of the method. */
@@ -47,9 +47,9 @@ export function createBodyReader(
   largeJson: JsonParser | undefined,
 ): ReadBody {
   const withXml = [...accepted, 'xml'];
-  return async ({ headers, body, askForBody }, { taken, unparsed, xml, limits }) => {
+  return async ({ headers, body, askForBody }, { isAccepted, unparsed, xml, limits }) => {
     const { bodyBytes, bodyTimeoutMs } = limits;
-    const maxBytes = taken ? bodyBytes : Math.min(bodyBytes, maxUntakenBytes);
+    const maxBytes = isAccepted ? bodyBytes : Math.min(bodyBytes, maxUntakenBytes);
     const declared = Number(headers.get('content-length') ?? 0);
     if (declared > maxBytes) throw bodyTooLarge(maxBytes);
     const coding = headers.get('transfer-encoding')?.toLowerCase() ?? 'chunked';
@@ -64,7 +64,7 @@ export function createBodyReader(
     askForBody?.();
     if (body instanceof IncomingMessage && !body.complete) await nextTurn();
     const bytes =
-      takeArrived(body, maxBytes) ??
+      readArrived(body, maxBytes) ??
       Buffer.concat(
         await Array.fromAsync(readChunks(body, { bodyBytes: maxBytes, bodyTimeoutMs })),
       );
@@ -111,7 +111,7 @@ function nextTurn(): Promise<void> {
 
 /** The complete body of a node:http message that has arrived together with its head, like most: read this way, it costs
  * less than through its iterator. Undefined if more is to come, or if the body exceeds the bound. */
-function takeArrived(body: AsyncIterable<Uint8Array>, maxBytes: number): Uint8Array | undefined {
+function readArrived(body: AsyncIterable<Uint8Array>, maxBytes: number): Uint8Array | undefined {
   if (!(body instanceof IncomingMessage)) return undefined;
   if (!body.complete || body.destroyed || body.readableFlowing !== null) return undefined;
   return body.readableLength > maxBytes ? undefined : (body.read() ?? undefined);

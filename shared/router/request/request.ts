@@ -67,7 +67,7 @@ export interface Connection {
 export const withoutBody: ReadonlySet<number> = new Set([204, 205, 304]);
 
 /** Whether the body is complete in memory. */
-export function isWhole(body: ResponseLike['body']): body is string | Uint8Array | undefined {
+export function isBuffered(body: ResponseLike['body']): body is string | Uint8Array | undefined {
   return body === undefined || typeof body === 'string' || body instanceof Uint8Array;
 }
 

@@ -120,7 +120,7 @@ const partial = ['allOf', 'not', 'if', 'then', 'else', 'dependentSchemas', 'cont
 export function closed<Schema extends object>(schema: Schema): Schema {
   // A named schema can be part of an intersection: then each reference to it from outside closes the object.
   const isShared = JSON.stringify(schema).includes('"allOf"');
-  const close = (one: Plain, isWhole: boolean, scope: Scope): Plain => {
+  const close = (one: Plain, isComplete: boolean, scope: Scope): Plain => {
     const inside = scopeWithin(scope, one);
     const isOfParts =
       ['allOf', 'if', 'dependentSchemas'].some((keyword) => keyword in one) ||
@@ -129,7 +129,7 @@ export function closed<Schema extends object>(schema: Schema): Schema {
     const changed = mapSchemas(one, (inner, keyword) => {
       const isPart = partial.includes(keyword) || (isShared && keyword === '$defs');
       const isAlternative = keyword === 'anyOf' || keyword === 'oneOf';
-      return close(inner, !isPart && !(isAlternative && (isOfParts || !isWhole)), inside);
+      return close(inner, !isPart && !(isAlternative && (isOfParts || !isComplete)), inside);
     });
     if ('pattern' in one) changed['maxLength'] ??= patternCharacters;
     // A record of TypeBox: by its pattern, a name with a line break would have any value.
@@ -138,9 +138,9 @@ export function closed<Schema extends object>(schema: Schema): Schema {
       delete changed['patternProperties'];
       changed['additionalProperties'] = ofAnyName;
     }
-    if (isWhole && isOfParts && !('additionalProperties' in one)) {
+    if (isComplete && isOfParts && !('additionalProperties' in one)) {
       if (isOfObjects(one, inside)) changed['unevaluatedProperties'] ??= false;
-    } else if (isWhole && ('properties' in one || 'patternProperties' in one)) {
+    } else if (isComplete && ('properties' in one || 'patternProperties' in one)) {
       changed['additionalProperties'] ??= false;
     }
     // A part also declares the fields that it requires.

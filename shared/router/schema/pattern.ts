@@ -64,7 +64,7 @@ class Automaton {
     this.#choice();
   }
 
-  #take(form: RegExp): RegExpExecArray | undefined {
+  #match(form: RegExp): RegExpExecArray | undefined {
     form.lastIndex = this.#at;
     const found = form.exec(this.#pattern) ?? undefined;
     this.#at += found?.[0].length ?? 0;
@@ -72,30 +72,30 @@ class Automaton {
   }
 
   #choice(): Part {
-    let whole = this.#sequence();
-    while (this.#take(/\|/y)) {
+    let part = this.#sequence();
+    while (this.#match(/\|/y)) {
       const other = this.#sequence();
-      whole = {
-        first: [...whole.first, ...other.first],
-        last: [...whole.last, ...other.last],
-        empty: Math.min(2, whole.empty + other.empty),
+      part = {
+        first: [...part.first, ...other.first],
+        last: [...part.last, ...other.last],
+        empty: Math.min(2, part.empty + other.empty),
       };
     }
-    return whole;
+    return part;
   }
 
   #sequence(): Part {
-    let whole = nothing;
+    let part = nothing;
     while (this.#at < this.#pattern.length && !/[|)]/.test(this.#pattern[this.#at] as string)) {
-      whole = this.#join(whole, this.#repetition());
+      part = this.#join(part, this.#repetition());
     }
-    return whole;
+    return part;
   }
 
   #repetition(): Part {
     const start = this.#at;
     const item = this.#item();
-    const [text, from = '', isRange, to = ''] = this.#take(quantifier) ?? [];
+    const [text, from = '', isRange, to = ''] = this.#match(quantifier) ?? [];
     if (text === undefined) return item;
     const end = this.#at;
     const isCounted = text.startsWith('{');
@@ -109,28 +109,28 @@ class Automaton {
       if (least > 1 && item.empty > 0) this.#connect(item, item);
       return { ...item, empty };
     }
-    let whole = item;
+    let part = item;
     const last = least < 2 ? [...item.last] : [];
     for (let count = 2; count <= most; count += 1) {
       this.#at = start;
-      whole = this.#join(whole, this.#item());
-      if (count >= least) last.push(...whole.last);
+      part = this.#join(part, this.#item());
+      if (count >= least) last.push(...part.last);
     }
     this.#at = end;
-    return { first: whole.first, last, empty };
+    return { first: part.first, last, empty };
   }
 
   #item(): Part {
-    if (this.#take(/\\[1-9k]/y)) throw new Error('it has a back-reference');
-    const group = this.#take(groupStart);
+    if (this.#match(/\\[1-9k]/y)) throw new Error('it has a back-reference');
+    const group = this.#match(groupStart);
     if (group !== undefined) {
       const inside = this.#choice();
-      this.#take(/\)/y);
+      this.#match(/\)/y);
       // A lookaround reads its text separately.
       return /[=!]$/.test(group[0]) ? nothing : inside;
     }
-    if (this.#take(/\^|\$|\\[bB]/y)) return nothing;
-    const state = this.characters.push(this.#take(character)?.[0] ?? '') - 1;
+    if (this.#match(/\^|\$|\\[bB]/y)) return nothing;
+    const state = this.characters.push(this.#match(character)?.[0] ?? '') - 1;
     this.edges.push([]);
     return { first: [state], last: [state], empty: 0 };
   }

@@ -300,8 +300,8 @@ function findSurplus({ handler: { length }, accepted }: Method): string | undefi
       ? undefined
       : 'takes arguments, which a static op(...) of its name declares';
   }
-  const { path, spec, whole } = accepted;
-  const isBehind = spec.raw || spec.stream || whole?.isBehind;
+  const { path, spec, bodyValue } = accepted;
+  const isBehind = spec.raw || spec.stream || bodyValue?.isBehind;
   const most = spec.rest === undefined ? 1 + (isBehind ? 1 : 0) + path.length : length;
   if (length <= most) return undefined;
   return `takes ${length} arguments, of which op() declares ${most}: its fields are one, and each position`;
@@ -342,8 +342,8 @@ function toFilters(returns: NonNullable<OpSpec['returns']>, compiler: SchemaComp
 
 /** Unsafe methods and WebSockets refuse unknown fields even if they declare none. */
 function unknownQueryOf(verb: Verb, folders: readonly Folder[]): BinderOptions['unknownQuery'] {
-  const said = folders.findLast((folder) => folder.unknownQuery)?.unknownQuery;
-  if (said === 'ignore') return 'ignore';
+  const unknownQuery = folders.findLast((folder) => folder.unknownQuery)?.unknownQuery;
+  if (unknownQuery === 'ignore') return 'ignore';
   return verb === 'GET' || verb === 'HEAD' ? 'unread' : 'refuse';
 }
 
@@ -354,7 +354,7 @@ function toSocketClass(controller: ControllerClass, options: ClassOptions): Sock
   if (isOp(declared) && declared.spec.stream) throw new TypeError('a message is never streamed');
   return {
     protocols: controller.protocols ?? [],
-    takesBytes: isOp(declared) && declared.spec.raw === true,
+    acceptsBytes: isOp(declared) && declared.spec.raw === true,
     message: names.has('MESSAGE')
       ? compileBinder(isOp(declared) ? declared : anyFields, {
           ...options,

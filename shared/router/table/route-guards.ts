@@ -33,9 +33,9 @@ export function findGuards({ controller, method, within, common }: Guarded): Rou
   const declaring = chain.findLastIndex((link) => Object.hasOwn(link, method));
   const nearest = declaring < 0 ? undefined : opOf(chain[declaring], method);
   const isPublic = nearest?.spec.public === true;
-  const saysOpen = [...ofClass(controller), ...ofMethod(controller, method)].some(isOpen);
+  const isDeclaredOpen = [...ofClass(controller), ...ofMethod(controller, method)].some(isOpen);
   const levels: readonly Level[] = [
-    { guards: common, isLifted: isPublic || saysOpen },
+    { guards: common, isLifted: isPublic || isDeclaredOpen },
     ...within.flatMap(chainOf).map((link) => ({ guards: ofClass(link), isLifted: isPublic })),
     ...chain.map((link, at) => ({ guards: ofClass(link), isLifted: isPublic && at <= declaring })),
     ...chain.map((link, at) => ({
@@ -48,7 +48,7 @@ export function findGuards({ controller, method, within, common }: Guarded): Rou
   );
   return {
     guards: [...new Set(guards)],
-    isForgotten: !isPublic && !saysOpen && !guards.some(authenticates),
+    isForgotten: !isPublic && !isDeclaredOpen && !guards.some(authenticates),
   };
 }
 

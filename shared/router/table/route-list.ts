@@ -30,11 +30,11 @@ export function fillPath(
 /** The path as authors write it: `/widgets[/:id]`, `/many[/:rest...]`. */
 export function toPathText({ path, parameters, route }: ServedMethod): string {
   const declared = route.op?.path ?? [];
-  const taken = path.split('/').filter((part) => part.startsWith('[')).length;
-  const whole = fillPath(path, parameters.slice(0, taken), (name) => `:${name}`);
-  const base = whole === '/' && parameters.length > 0 ? '' : whole;
-  const parts = declared.slice(taken).map(({ optional, byKeyword }, index) => {
-    const name = parameters[taken + index];
+  const captured = path.split('/').filter((part) => part.startsWith('[')).length;
+  const filled = fillPath(path, parameters.slice(0, captured), (name) => `:${name}`);
+  const base = filled === '/' && parameters.length > 0 ? '' : filled;
+  const parts = declared.slice(captured).map(({ optional, byKeyword }, index) => {
+    const name = parameters[captured + index];
     return optional || byKeyword ? `[/:${name}]` : `/:${name}`;
   });
   const rest = route.op?.spec.rest === undefined ? '' : `[/:${parameters[declared.length]}...]`;

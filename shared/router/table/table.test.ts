@@ -168,7 +168,7 @@ test('a default export goes by the name of its class', async (t) => {
 });
 
 test('a mistake in a module of a folder is reported with its file', async (t) => {
-  const place = await createControllers(t, {
+  const position = await createControllers(t, {
     'below/index.ts': `
 export class Notes extends Controller {
   static readonly GET = op({});
@@ -183,15 +183,15 @@ export class Items extends Controller {
 }
 `,
   });
-  t.deepEqual(await whyNotStartFrom(place('')), [
-    `${place('below/index.ts')}: below:Items.Inner.POST: query must be one object of its fields alone, as Type.Object({ ... })`,
-    `${place('below/index.ts')}: below:Items.GTE is no handler; did you mean GET?`,
-    `${place('below/index.ts')}: below:Notes.GET is declared by op() and does not exist`,
+  t.deepEqual(await whyNotStartFrom(position('')), [
+    `${position('below/index.ts')}: below:Items.Inner.POST: query must be one object of its fields alone, as Type.Object({ ... })`,
+    `${position('below/index.ts')}: below:Items.GTE is no handler; did you mean GET?`,
+    `${position('below/index.ts')}: below:Notes.GET is declared by op() and does not exist`,
   ]);
 });
 
 test('two classes, or modules, of one path are reported with their files', async (t) => {
-  const place = await createControllers(t, {
+  const position = await createControllers(t, {
     'aB.ts': '',
     'a_b.ts': `
 export class FooBar extends Controller {}
@@ -201,9 +201,9 @@ export class Default extends Controller {
 }
 `,
   });
-  const file = place('a_b.ts');
-  t.deepEqual(await whyNotStartFrom(place('')), [
-    `${file}: ${place('aB.ts')}: the modules aB and a_b have one path`,
+  const file = position('a_b.ts');
+  t.deepEqual(await whyNotStartFrom(position('')), [
+    `${file}: ${position('aB.ts')}: the modules aB and a_b have one path`,
     `${file}: the classes a_b:FOOBar and a_b:FooBar have one path`,
     `${file}: a_b:Default (foo_bar) and a_b:FooBar have one path: /a-b/foo-bar`,
   ]);
@@ -223,12 +223,12 @@ export class Guarded extends Controller {
 `;
   const first = await createControllers(t, { 'index.ts': guarded });
   const second = await createControllers(t, { 'index.ts': open });
-  const told = `${second('index.ts')}: :Open has no guard for GET; give it one, or open() where every caller may call`;
+  const warning = `${second('index.ts')}: :Open has no guard for GET; give it one, or open() where every caller may call`;
   const prefixes = [first(''), second('')];
-  t.deepEqual(await whyNotStartFrom(prefixes, { requireGuards: true }), [told]);
+  t.deepEqual(await whyNotStartFrom(prefixes, { requireGuards: true }), [warning]);
   const warnings: string[] = [];
   await createApp({ controllerPrefix: prefixes, warn: (text) => warnings.push(text) });
-  t.deepEqual(warnings, [told]);
+  t.deepEqual(warnings, [warning]);
 });
 
 test('a _folder with an invalid guard is reported once, with its file', async (t) => {
@@ -238,12 +238,12 @@ export class Default extends Controller {
   POST() {}
 }
 `;
-  const place = await createControllers(t, {
+  const position = await createControllers(t, {
     'notes/_folder.ts': 'export const folder = defineFolder({ guard: (() => true) as never });',
     'notes/index.ts': notes,
   });
-  t.deepEqual(await whyNotStartFrom(place('')), [
-    `${place('notes/_folder.ts')}: notes._folder: its guard is not made by bearer(), basic() or the like`,
+  t.deepEqual(await whyNotStartFrom(position('')), [
+    `${position('notes/_folder.ts')}: notes._folder: its guard is not made by bearer(), basic() or the like`,
   ]);
 });
 

@@ -12,7 +12,7 @@ const widget = Type.Object({
   name: Type.String({ maxLength: 8 }),
   size: Type.Integer({ default: 1 }),
   tags: Type.Array(Type.String(), { default: [] }),
-  place: Type.Optional(
+  store: Type.Optional(
     Type.Object({
       shelf: Type.Integer(),
       boxes: Type.Optional(Type.Array(Type.Object({ id: Type.Integer() }))),
@@ -105,9 +105,9 @@ test('a body of XML has the types that are declared, whoever wrote it', async (t
   const client = await createTestClient(modules);
   const send = (body: string, type = 'application/xml') =>
     client.send('POST', '/widgets', { headers: { 'content-type': type }, body });
-  const full = { name: 'a,b', size: 4, tags: ['x,y'], place: { shelf: 2, boxes: [{ id: 1 }] } };
+  const full = { name: 'a,b', size: 4, tags: ['x,y'], store: { shelf: 2, boxes: [{ id: 1 }] } };
   const text =
-    '<w name="a,b"><size>4</size><tags>x,y</tags><place shelf="2"><boxes><id>1</id></boxes></place></w>';
+    '<w name="a,b"><size>4</size><tags>x,y</tags><store shelf="2"><boxes><id>1</id></boxes></store></w>';
   for (const type of ['application/xml', 'text/xml; charset=utf-8', 'application/vnd.w+xml']) {
     t.deepEqual((await send(text, type)).json, full);
   }
@@ -116,15 +116,15 @@ test('a body of XML has the types that are declared, whoever wrote it', async (t
     body: full,
   });
   t.deepEqual((await send(written)).json, full);
-  const { status, json } = await send('<w><name>too long a name</name><place/><size>x</size></w>');
+  const { status, json } = await send('<w><name>too long a name</name><store/><size>x</size></w>');
   t.is(status, 400);
   t.deepEqual((json as { errors: unknown }).errors, [
     { in: 'body', name: 'name', reason: 'must not have more than 8 characters' },
     { in: 'body', name: 'size', reason: 'must be an integer' },
-    { in: 'body', name: 'place', reason: 'must have required properties shelf' },
+    { in: 'body', name: 'store', reason: 'must have required properties shelf' },
   ]);
-  const nested = await send('<w><name>a</name><place><shelf>top</shelf></place></w>');
-  t.regex(nested.text, /"name":"place\/shelf","reason":"must be an integer"/);
+  const nested = await send('<w><name>a</name><store><shelf>top</shelf></store></w>');
+  t.regex(nested.text, /"name":"store\/shelf","reason":"must be an integer"/);
 });
 
 test('a root without fields is an argument as in JSON', async (t) => {

@@ -50,8 +50,8 @@ function parse(text: string): XmlDocument {
     return parseXml(text, { preserveXmlDeclaration: true, preserveDocumentType: true });
   } catch (error) {
     const { line, column } = error as { readonly line?: unknown; readonly column?: unknown };
-    const place = typeof line === 'number' ? `: see line ${line}, column ${column}` : '';
-    throw new BadRequest(`the body is not XML${place}`);
+    const position = typeof line === 'number' ? `: see line ${line}, column ${column}` : '';
+    throw new BadRequest(`the body is not XML${position}`);
   }
 }
 
