@@ -165,7 +165,7 @@ browserTest(
     await rollBack.click();
     await giveReason(page, 'too many');
     served.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 5'));
-    await eventually('somebody else was quicker', async () => {
+    await eventually('another operator was quicker', async () => {
       const answer = await served.plane.fetch('/rules/d', {
         headers: { authorization: 'Bearer token-of-ann-0123456789' },
       });
@@ -249,7 +249,7 @@ browserTest('a revision that no share of the workers can receive first is approv
   await press(page, 'Approve…');
   const dialog = page.getByRole('dialog');
   await shows(dialog, /No share of the workers can have it first/);
-  await giveReason(page, 'they are twins');
+  await giveReason(page, 'they are copies');
   await press(page, 'Approve');
   await dialog.waitFor({ state: 'detached' });
   await eventually('both have it', () => workers.every(({ seen }) => seen.length === 2));

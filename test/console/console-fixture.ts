@@ -134,6 +134,6 @@ export async function startTrial(t: ExecutionContext, more = ''): Promise<Trial>
     const { rollout } = (await plane.fetch('/status')).body;
     return rollout?.workers.having === 1;
   });
-  await eventually('ada is told', async () => (await plane.fetch('/top')).body.values.length > 0);
+  await eventually('ada is shown', async () => (await plane.fetch('/top')).body.values.length > 0);
   return { ...served, workers };
 }

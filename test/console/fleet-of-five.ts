@@ -63,7 +63,7 @@ export async function startFleetOfFive(
   }
 
   await change('per_unit: 30', 'per_unit: 3', 'ada asks too often', { rollout: 'now' });
-  await eventually('everybody has it', async () => {
+  await eventually('all workers have the revision', async () => {
     const answers = await Promise.all([plane, peer].map((each) => each.fetch('/status')));
     const [id] = answers.map(({ body }) => body.newest.id);
     return answers.every(({ body }) => body.verdict === 'in_force' && body.newest.id === id);
@@ -71,6 +71,6 @@ export async function startFleetOfFive(
   for (const worker of limiting) {
     for (let count = 0; count < 6; count++) await worker.decide('customer=ada');
   }
-  await eventually('ada is told', async () => (await plane.fetch('/top')).body.values.length > 0);
+  await eventually('ada is shown', async () => (await plane.fetch('/top')).body.values.length > 0);
   return { plane, peer, plain, change };
 }

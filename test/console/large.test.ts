@@ -171,7 +171,7 @@ browserTest('behind a proxy that buffers events, pages poll', async (t) => {
   await page.getByText('before').waitFor();
   folder.replace('d.yaml', 'domain: d\ndescriptors:\n  - key: after\n');
   await page.getByText('after', { exact: true }).waitFor();
-  await eventually('it says so', async () => {
+  await eventually('the page shows its interval', async () => {
     return (await page.locator('.foot').innerText()).includes('Every 5 s');
   });
   t.true(asked >= 2);

@@ -219,7 +219,7 @@ browserTest('trying a request shows its outcome first; shadow mode refuses nothi
   for (const where of ['rules?domain=d', 'limited?search=watched']) {
     await page.goto(consoleUrl(trial.plane, where));
     const row = page.locator('tr', { hasText: 'watched' }).first();
-    await eventually('its hits are told', async () => {
+    await eventually('its hits are reported', async () => {
       return /[1-9]/.test(await row.locator('td.number').last().innerText());
     });
     await shows(row, /shadow mode/);

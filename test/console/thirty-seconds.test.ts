@@ -135,7 +135,7 @@ browserTest(
 );
 
 browserTest(
-  'without a control plane: each page keeps its answer and says of when it is, and the other control plane has them all, and the way back',
+  'without a control plane each page keeps its answer and shows its age; the other control plane has all pages, and a link back',
   async (t) => {
     const { plane, peer, change } = await startFleetOfFive(t);
     await change('free', 'gold', 'a plan for gold');

@@ -35,7 +35,7 @@ browserTest('a page shows that no worker reports only until one does', async (t)
   await page.goto(`http://127.0.0.1:${port}/console/#/rules`);
   await shows(page, /No worker reports/);
   reports = true;
-  await eventually('it is not said any more', async () => {
+  await eventually('the page lists a worker', async () => {
     return !(await readPage(page)).includes('No worker reports');
   });
   t.pass();

@@ -25,7 +25,7 @@ browserTest(
     // Reports of the last two minutes count, and those of a faster clock would have expired before they are all read.
     const worker = await startFed(t, served, 'w-1', systemClock);
     for (let count = 0; count < 9; count++) await worker.decide('customer=ada');
-    await eventually('ada is told', async () => {
+    await eventually('ada is shown', async () => {
       return (await served.plane.fetch('/top')).body.values[0]?.atLeast === 6;
     });
     const { page, context, complaints } = await visit(t, served, 'rule?rule=d.customer');

@@ -137,7 +137,7 @@ export function testCounterStore(test: TestFn, suite: CounterStoreSuite): void {
     },
   );
 
-  check('look adds nothing but refunds', async (t, { store, readCounter }) => {
+  check('a peek adds nothing but refunds', async (t, { store, readCounter }) => {
     const [a, b] = [freshKey(), freshKey()];
     await countAfter(store, [{ key: a, hits: 4 }]);
     const hits = [

@@ -83,7 +83,7 @@ test('the maximum ages of connections are evenly spread within a tenth', async (
     // A quarter is expected; one in ten million runs has as few as this.
     t.true(
       (notified[index] ?? 0) - (notified[index - 1] ?? 0) > 20,
-      `told to go at last: ${notified}`,
+      `connections with GOAWAY: ${notified}`,
     );
   }
 });
@@ -122,7 +122,7 @@ test('stopping fails no call of callers that obey GOAWAY', async (t) => {
 
 test('callers that are asked to leave are served, and asked in each answer', async (t) => {
   const { transport, connect } = await startTransport(t);
-  t.false(transport.turnAway(), 'nobody is connected');
+  t.false(transport.turnAway(), 'no client is connected');
   const [late, echoed] = [await connect(), Buffer.from('x')];
   const notified = (answer: { fields: Readonly<Record<string, unknown>> }) =>
     answer.fields['x-envoy-immediate-health-check-fail'];

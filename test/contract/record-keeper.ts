@@ -267,10 +267,10 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.is(await listen(two.contentId), 1);
     t.is(one.contentId, two.contentId);
     t.is(await listen(one.contentId), 0);
-    t.is(await listen('of nobody'), 2);
+    t.is(await listen('unknown'), 2);
   });
 
-  test(`${name}: a place without write permission is reported once, no control plane leads, and what has no steps is remembered`, async (t) => {
+  test(`${name}: a place without write permission is reported once, no control plane leads, and changes without steps are stored`, async (t) => {
     const target = prepare(t);
     const fleet = openFleet(t, { ...target, open: target.openReadOnly });
     const { keeper: one, text, own } = await fleet.join('one');
@@ -278,13 +278,13 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.regex(one.state.error ?? '', /takes no writes from this control plane/);
     const { swaps } = text;
     t.false(await one.write(begin));
-    t.is(text.swaps, swaps, 'it rests');
+    t.is(text.swaps, swaps, 'it does not try again');
     await fleet.pass(3);
     t.is(one.state.error, undefined, 'it can be read');
     t.false(await one.write(begin));
     t.false(leads(one.state));
     t.is(one.record.rollout, null);
-    t.true(toMemoryState(one.state).isForgetful, 'nothing is known of before');
+    t.true(toMemoryState(one.state).isForgetful, 'no earlier state is known');
     await fleet.pass(3);
     t.true(await one.write(holdBack));
     t.is(fleet.lines('takes no writes').length, 1, fleet.log.lines.join('\n'));

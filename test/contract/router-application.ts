@@ -201,7 +201,7 @@ export function testBoard({ name, inFront }: BoardUnderTest): void {
     other.on('message', (data) => received.push(JSON.parse(String(data))));
     await Promise.all([once(one, 'open'), once(other, 'open')]);
     one.send('{"text":"hello"}');
-    await eventually('it is said to all', () =>
+    await eventually('the message reaches all', () =>
       isDeepStrictEqual(received.at(-1), { user: 'ann', text: 'hello' }),
     );
     other.send('{"shout":1}');

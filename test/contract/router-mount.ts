@@ -299,7 +299,7 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
   );
 
   behaviour(
-    'a method that is still at work is told when its client has gone',
+    'a running method is notified when its client disconnects',
     async ({ port }) => {
       waiting = Promise.withResolvers();
       notified = Promise.withResolvers();
@@ -463,7 +463,7 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
 
   if (!('unknown-method' in skip)) {
     behaviour(
-      'method tokens that nobody knows are 501, those of other protocols too',
+      'unknown method tokens are answered with 501, those of other protocols too',
       async ({ port }) => {
         const heads: string[] = [];
         for (const method of ['BREW', 'get', 'PROPFIND'])

@@ -198,7 +198,7 @@ for (const [page, expected] of Object.entries(sentences)) {
     t.deepEqual(
       expected.filter((sentence) => !words.includes(sentence)),
       [],
-      'the page does not say this any more',
+      'the page no longer has this sentence',
     );
   });
 }

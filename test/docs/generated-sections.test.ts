@@ -11,7 +11,7 @@ const root = join(import.meta.dirname, '..', '..');
 for (const { document, mark, text } of generatedSections) {
   const path = relative(root, fileURLToPath(document));
   test(`the ${mark} in ${path} are those of the code`, (t) => {
-    t.true(text.split('\n').length > 5, 'there is something to tell');
+    t.true(text.split('\n').length > 5, 'the section has content');
     const content = readFileSync(document, 'utf8');
     t.is(replaceSection(content, mark, text), content, 'run npm run docs');
   });

@@ -244,7 +244,7 @@ for (const [how, toOptions] of Object.entries(ways)) {
       env,
     });
     plane.begin();
-    await eventually('the refusal is said', () => /git [\w-]+ failed/.test(plane.output()));
+    await eventually('the refusal is logged', () => /git [\w-]+ failed/.test(plane.output()));
     await useAdminApi(run, plane, {});
     run.note(JSON.stringify(await plane.fetch('/webhooks', { method: 'POST' })));
     const { exitCode, stdout, stderr } = await plane.run('status');
@@ -280,7 +280,7 @@ for (const [what, toOptions] of Object.entries(engines)) {
     const rollout = ['--config-dir', rules.path, '--rollout', 'canary=10%,hold=1h'];
     const plane = await run.create({ flags: [...rollout, ...flags], env });
     plane.begin();
-    await eventually('the refusal is said', () =>
+    await eventually('the refusal is logged', () =>
       /\(--record\) cannot be read/.test(plane.output()),
     );
     await useAdminApi(run, plane, {});
@@ -303,7 +303,7 @@ test.serial('receivers of notifications that refuse and quote the request', asyn
     ],
   });
   await plane.start();
-  await eventually('both refusals are said', () => plane.output().split(' fail (').length === 3);
+  await eventually('both refusals are logged', () => plane.output().split(' fail (').length === 3);
   await useAdminApi(run, plane, {});
   const { exitCode, stdout, stderr } = await plane.run('status');
   run.note(`${exitCode} ${stdout} ${stderr}`);

@@ -76,7 +76,7 @@ test.serial('a hanging repository delays neither the last good rules nor a stop'
   t.is(await plane.end('SIGTERM'), 0);
 
   plane.begin();
-  await eventually('the admin port is open and says what is awaited', async () => {
+  await eventually('the admin port is open and reports what is missing', async () => {
     const answer = await plane.fetch('/healthcheck').catch(() => undefined);
     if (answer?.status !== 503) return false;
     // Without the store's location: any caller can read the answer.

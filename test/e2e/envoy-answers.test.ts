@@ -264,7 +264,7 @@ test.serial('a route sets the number of hits of a request', async (t) => {
   const dear = await ask('plain', 'ten-by-header', 'dear', { 'x-cost': '9' });
   t.is(dear.headers.get('ratelimit-remaining'), '1');
   const free = await ask('plain', 'ten-by-header', 'dear', { 'x-cost': '0' });
-  t.is(free.headers.get('ratelimit-remaining'), '1', 'looked at without counting');
+  t.is(free.headers.get('ratelimit-remaining'), '1', 'a peek does not count');
 });
 
 test.serial('filter state envoy.ratelimit.hits_addend sets the number of hits', async (t) => {

@@ -74,7 +74,7 @@ async function endOne(
   const load = startLoad(perSecond, ask);
   const loadContinues = (count: number) => {
     const seen = load.results.length;
-    return eventually('the load goes on', () => load.results.length > seen + count, waitMs);
+    return eventually('the load continues', () => load.results.length > seen + count, waitMs);
   };
   await loadContinues(perSecond);
   const inFlight = load.open;

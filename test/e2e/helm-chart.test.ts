@@ -77,63 +77,60 @@ for (const [title, values, secrets] of [
   ['with TLS and tokens', withTls, secretsWithTls],
   ['with an admin port that asks for certificates', withClientCertificates, secretsWithTls],
 ] as const) {
-  testChart(
-    `the chart ${title}: probes pass, and each command that it tells of works`,
-    async (t) => {
-      t.timeout(4 * commandMs);
-      const isProtected = title !== 'as it comes';
-      const receiver = await startReceiver(t);
-      const given = 'worker' in values ? values.worker : { settings: {} };
-      const settings = { ...given.settings, KVSTORE_URL: await startStore(t, isProtected) };
-      const release = await createChartRelease(
-        t,
-        { ...values, worker: { ...given, settings } },
-        { ...secrets, chat: { url: receiver.url } },
-      );
-      const output = await startPrograms(t, release);
-      for (const program of programs) {
-        for (const probe of probes) {
-          await eventually(
-            `${program}: ${probe}`,
-            () => release.isPassed(program, probe),
-            probeMs,
-          ).catch((error) => t.fail(`${error.message}\n${output()}`));
-        }
+  testChart(`the chart ${title}: probes pass, and each command of its notes works`, async (t) => {
+    t.timeout(4 * commandMs);
+    const isProtected = title !== 'as it comes';
+    const receiver = await startReceiver(t);
+    const given = 'worker' in values ? values.worker : { settings: {} };
+    const settings = { ...given.settings, KVSTORE_URL: await startStore(t, isProtected) };
+    const release = await createChartRelease(
+      t,
+      { ...values, worker: { ...given, settings } },
+      { ...secrets, chat: { url: receiver.url } },
+    );
+    const output = await startPrograms(t, release);
+    for (const program of programs) {
+      for (const probe of probes) {
+        await eventually(
+          `${program}: ${probe}`,
+          () => release.isPassed(program, probe),
+          probeMs,
+        ).catch((error) => t.fail(`${error.message}\n${output()}`));
       }
-      const standIns = createStandIns(release.folder);
-      standIns.use(release);
-      writeFileSync(join(release.folder, 'write-token'), 'the-token-of-ann-that-writes');
-      const commands = readCommands(release.notes);
-      t.true(commands.length >= 7, release.notes);
-      for (const command of commands.filter((each) => !each.includes('port-forward'))) {
-        const { code, output } = await standIns.run(release.install(command), commandMs);
-        // A rollout that is not running cannot be aborted, but only a token with write access receives that answer.
-        t.is(code, command.includes('rollout abort') ? 5 : 0, `${command}\n${output}`);
-      }
-      t.is(
-        commands.some((each) => each.includes('rollout abort')),
-        isProtected,
-      );
-      if (isProtected) {
-        await eventually('who pushed is told', () => receiver.calls.length > 0, probeMs);
-        const [{ headers, body }] = receiver.calls as [Call];
-        const signature = createHmac('sha256', signingSecret).update(body).digest('hex');
-        t.like(headers, {
-          'x-ratelane-event': 'in-force',
-          'x-ratelane-signature-256': `sha256=${signature}`,
-        });
-      }
-      t.is(receiver.calls.length, isProtected ? 1 : 0);
-      for (const forward of commands.filter((each) => each.includes('port-forward'))) {
-        const [, kind = '', name = '', port] =
-          /(service|deployment)\/(\S+) \d+:?(\d+)?/.exec(forward) ?? [];
-        t.truthy(release.find(kind === 'service' ? 'Service' : 'Deployment', name), forward);
-        if (port !== undefined) t.is(Number(port), release.ports.debug);
-      }
-      const status = await fetch(`http://127.0.0.1:${release.ports.debug}/status`);
-      t.regex(await status.text(), /waiting for: nothing, it is serving/);
-    },
-  );
+    }
+    const standIns = createStandIns(release.folder);
+    standIns.use(release);
+    writeFileSync(join(release.folder, 'write-token'), 'the-token-of-ann-that-writes');
+    const commands = readCommands(release.notes);
+    t.true(commands.length >= 7, release.notes);
+    for (const command of commands.filter((each) => !each.includes('port-forward'))) {
+      const { code, output } = await standIns.run(release.install(command), commandMs);
+      // A rollout that is not running cannot be aborted, but only a token with write access receives that answer.
+      t.is(code, command.includes('rollout abort') ? 5 : 0, `${command}\n${output}`);
+    }
+    t.is(
+      commands.some((each) => each.includes('rollout abort')),
+      isProtected,
+    );
+    if (isProtected) {
+      await eventually('a notification arrives', () => receiver.calls.length > 0, probeMs);
+      const [{ headers, body }] = receiver.calls as [Call];
+      const signature = createHmac('sha256', signingSecret).update(body).digest('hex');
+      t.like(headers, {
+        'x-ratelane-event': 'in-force',
+        'x-ratelane-signature-256': `sha256=${signature}`,
+      });
+    }
+    t.is(receiver.calls.length, isProtected ? 1 : 0);
+    for (const forward of commands.filter((each) => each.includes('port-forward'))) {
+      const [, kind = '', name = '', port] =
+        /(service|deployment)\/(\S+) \d+:?(\d+)?/.exec(forward) ?? [];
+      t.truthy(release.find(kind === 'service' ? 'Service' : 'Deployment', name), forward);
+      if (port !== undefined) t.is(Number(port), release.ports.debug);
+    }
+    const status = await fetch(`http://127.0.0.1:${release.ports.debug}/status`);
+    t.regex(await status.text(), /waiting for: nothing, it is serving/);
+  });
 }
 
 testChart('programs that wait for a store are not restarted, and get no callers', async (t) => {

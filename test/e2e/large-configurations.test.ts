@@ -117,7 +117,7 @@ async function startMeasured(t: ExecutionContext, kind: keyof typeof stores) {
   async function measureLongest(): Promise<{ readonly ms: number; readonly sameMs: number }> {
     const before = logged().length;
     plane.signal('SIGUSR2');
-    await eventually('the meter says', () => logged().length > before);
+    await eventually('the meter logs', () => logged().length > before);
     const [, ms, sameMs] = logged().at(-1) ?? [];
     return { ms: Number(ms), sameMs: Number(sameMs) };
   }
@@ -226,7 +226,7 @@ test.serial('a large configuration is read and changed while others are served',
     t.true(status < 300, JSON.stringify(body).slice(0, 300));
     return body;
   };
-  await measure('a look', () => untilServed(() => write('shop.yaml', rulesOf(5))));
+  await measure('a write', () => untilServed(() => write('shop.yaml', rulesOf(5))));
   const { revisions } = await isDone(ask('/revisions'));
   const [{ id }] = revisions;
   for (const path of [
@@ -289,7 +289,7 @@ test.serial('a poll of any kind of rules completes while others are served', asy
 test.serial('a repository is read and written while other requests are served', async (t) => {
   const plane = await startMeasured(t, 'Git');
   const { write, untilServed, untilRefused, post, measure, end } = plane;
-  await measure('a look', () => untilServed(() => write('shop.yaml', rulesOf(5))));
+  await measure('a write', () => untilServed(() => write('shop.yaml', rulesOf(5))));
   await measure('a domain is put', () =>
     untilServed(async () => {
       const headers = { 'if-match': '*' };
@@ -303,7 +303,7 @@ test.serial('a repository is read and written while other requests are served', 
       t.is(lifted.status, 200);
     }),
   );
-  await measure('a look at what is refused', () =>
+  await measure('a refused write', () =>
     untilRefused(() => write('shop.yaml', refused['nothing but mistakes']?.() ?? '')),
   );
   await measure('a push of many files', () =>

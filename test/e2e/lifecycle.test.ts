@@ -56,7 +56,7 @@ test.serial(
       return (await worker.page('/stats')).includes('rate_limit.d.k.total_hits: 1');
     });
     worker.signal('SIGTERM');
-    await eventually('it says that it is stopping', async () => {
+    await eventually('the worker reports that it is stopping', async () => {
       return (await worker.page('/status')).includes('healthy: false');
     });
     t.is(worker.ended(), undefined);

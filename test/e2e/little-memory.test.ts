@@ -35,6 +35,6 @@ test('30,000 limits are served and changed in a container of 256 MB', async (t) 
   }
   plane.signal('SIGUSR2');
   const most = () => Number(/at most (\d+) kB/.exec(plane.output())?.[1]);
-  await eventually('it says what it has used', () => most() > 0);
+  await eventually('the memory in use is logged', () => most() > 0);
   t.true(most() < 350 * 1024, `${most()} kB`);
 });

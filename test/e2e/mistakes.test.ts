@@ -35,7 +35,7 @@ test('rules with a mistake are reported with file, line, column and a hint, and 
   const write = (text: string) => writeFile(file, `${text}\n`);
   let listed = 0;
   const nextError = async () => {
-    await eventually('it is said', () => logLines(worker, 'error').length > listed);
+    await eventually('the mistake is logged', () => logLines(worker, 'error').length > listed);
     return logLines(worker, 'error')[listed++];
   };
   const lineOf = (problem: string, consequence: string) =>
@@ -52,12 +52,12 @@ test('rules with a mistake are reported with file, line, column and a hint, and 
       fields: { file, line, column, ...others },
     });
     const health = fetch(`http://127.0.0.1:${worker.ports.http}/healthcheck`);
-    await t.throwsAsync(health, undefined, 'a worker without rules answers nobody');
+    await t.throwsAsync(health, undefined, 'a worker without rules answers no caller');
     const status = await worker.page('/status');
-    t.true(status.includes(`${file}:${line}:${column}: error: `), 'the debug port says the same');
-    t.true(status.includes(`\n    hint: ${others.hint}`), 'the debug port says the same');
+    t.true(status.includes(`${file}:${line}:${column}: error: `), 'the debug port shows the same');
+    t.true(status.includes(`\n    hint: ${others.hint}`), 'the debug port shows the same');
   }
-  t.is(later.length, listed - 1, 'each is said once');
+  t.is(later.length, listed - 1, 'each is logged once');
 
   await write(goodRules);
   const config = 'd.k: unit=MINUTE requests_per_unit=5, shadow_mode: false, quota_mode: false\n';

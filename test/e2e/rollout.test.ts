@@ -100,7 +100,7 @@ test('a revision that workers refuse reaches only one of ten, and the reason is 
   t.is((await now('--supersede')).exitCode, 2);
   const pushed = await now('--message', 'the shop is down', '--wait');
   t.is(pushed.exitCode, 0, pushed.stdout + pushed.stderr);
-  t.is(having('fourth'), 10, 'an emergency goes to everybody at once');
+  t.is(having('fourth'), 10, 'an emergency reaches all workers at once');
   t.is(await controlPlane.end('SIGTERM'), 0);
 });
 
@@ -144,7 +144,7 @@ for (const [what, hook, undo, exitCode] of [
     t.is(answered.exitCode, exitCode, answered.stderr);
     if (hook === slowHook) return;
     t.regex(answered.stderr, /the branch is protected/);
-    await eventually('status says so', async () => {
+    await eventually('status shows the failure', async () => {
       const { text } = (await controlPlane.fetch('/status')).body;
       return /taken back: undone by local: Roll back to [0-9a-f]{12}: revision/.test(text);
     });

@@ -146,14 +146,14 @@ function begin(t: ExecutionContext) {
         failure = `${stack}\n`;
       });
       const text = () => `${worker.log.lines.join('\n')}\n${failure}`;
-      await eventually('it says so', () => words.test(text()));
+      await eventually('the problem is logged', () => words.test(text()));
       if (failure === '') for (const page of pages) logged += await worker.page(page);
       logged += text();
     },
     /** Fails when a secret was printed. */
     search() {
       const lines = logged.split('\n');
-      t.true(logged.length > 100, 'it said something');
+      t.true(logged.length > 100, 'the log is not empty');
       t.deepEqual(
         lines.filter((line) => secrets.findIn(line).length > 0),
         [],

@@ -37,7 +37,7 @@ function watch({ what, running }: Shared): void {
       seen = seed;
       sinceMs = performance.now();
     } else if (seed >= 0 && performance.now() - sinceMs > hangMs) {
-      writeSync(2, `FUZZ_SEED=${seed} of ${what} does not come back\n`);
+      writeSync(2, `FUZZ_SEED=${seed} of ${what} does not return\n`);
       process.kill(process.pid, 'SIGKILL');
     }
   }, checkMs);

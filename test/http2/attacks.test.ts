@@ -488,7 +488,7 @@ attack(
     t.true(held < 2 * kernelBytes, `${held} bytes held`);
     const made = produced;
     peer.resume();
-    t.true(await waitUntil(() => produced > made + 100, 60_000), 'it went on when it was read');
+    t.true(await waitUntil(() => produced > made + 100, 60_000), 'the rest came once it was read');
     return `${made} of 13,104 answers of ${large.length} bytes were made, ${held} bytes held`;
   },
   {
@@ -838,7 +838,7 @@ attack(
     await settle(busy);
     const cut = attackers.filter(({ isEnded }) => isEnded).length;
     t.true(cut > 0 && cut < connections, `${cut} of ${connections} cut`);
-    t.true(attackers[0]?.isEnded, 'who has not gone on for the longest is cut first');
+    t.true(attackers[0]?.isEnded, 'the longest without progress is cut first');
     t.false(busy.isEnded, 'who only waits for us is not cut');
     for (const reply of calls.replies) reply();
     for (let index = 0; index < count; index++) await busy.answer(2 * index + 1);
@@ -871,7 +871,7 @@ attack(
     t.true(atWork > 0 && atWork < 10, `${atWork} are at work`);
     t.true(
       peers.every(({ isEnded }) => !isEnded),
-      'nobody is cut for waiting for us',
+      'waiting peers are not cut',
     );
     const refused = countEnds(...peers);
     t.true(refused > 0 && refused < sent, `${refused} refused`);

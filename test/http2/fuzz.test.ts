@@ -187,7 +187,7 @@ function run(random: Random, bytes: Buffer, harm: boolean): Outcome {
     if (isAnswered) answeredLast++;
   }
   const { ended: isEnded } = session;
-  if (isEnded && ends !== 1) throw new Error(`the end was told ${ends} times`);
+  if (isEnded && ends !== 1) throw new Error(`the end was reported ${ends} times`);
   if (bytesOut > most.outputBytes) throw new Error(`${bytesOut} bytes were sent`);
   checkFrames(frames);
   session.close();

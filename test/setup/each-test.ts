@@ -76,7 +76,7 @@ function createTest(fileUrl: string): TestFn {
   return wrap(ava, path, relative(root, path)) as TestFn;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: ava's chain has many call signatures, of which none is looked into
+// biome-ignore lint/suspicious/noExplicitAny: ava's chain has many call signatures, which are not read
 type Chain = any;
 
 /** `serial`, `skip`, `skipIf(...)`, `after.always` and the like return further chains. Without a prefix it is a

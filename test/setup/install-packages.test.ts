@@ -195,7 +195,7 @@ test('two installers at once install once', async (t) => {
   t.false(existsSync(join(project.folder, '.installing')));
 });
 
-test('a killed installer leaves a lock that nobody touches, whatever its time: packages are installed again', async (t) => {
+test('a lock left by a killed installer is ignored, whatever its age, and packages are installed again', async (t) => {
   const project = createProject(t);
   project.plan({ installs: production });
   await project.run();

@@ -1,4 +1,4 @@
-// Installs the servers and tools that the tests start, where that is possible, and says what to do where it is not.
+// Installs the servers and tools that the tests start, if possible; otherwise prints what to do.
 //   node install-servers.mjs             all: Redis, memcached, Git, Valkey, curl, nghttp2's clients, Chromium, Envoy,
 //                                        promtool, and programs in Go
 //   node install-servers.mjs --few       what `npm test` needs: the first four

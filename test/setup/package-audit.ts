@@ -27,7 +27,7 @@ export function auditPackages(
   return new Promise((resolve) => {
     // The exit code is 1 both for vulnerabilities and for a failed request: the text distinguishes them.
     execFile(command, [...first, ...args, ...flags], options, (error, stdout) => {
-      resolve(readAudit(stdout, error?.message ?? 'npm said nothing'));
+      resolve(readAudit(stdout, error?.message ?? 'npm printed nothing'));
     });
   });
 }

@@ -69,7 +69,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { endWithUs } from '../test/support/end-with-us.ts';
 test('breaks', async (t) => {
-  const child = spawn('sh', ['-c', 'echo heard; exit 3']);
+  const child = spawn('sh', ['-c', 'echo done; exit 3']);
   endWithUs(child);
   await once(child, 'close');
   t.is(1, 2);
@@ -81,7 +81,7 @@ test('works', (t) => t.pass());`,
   t.is(lines.at(-1), '1 passed, 2 failed', text);
   t.is(code, 1);
   const failure =
-    /^FAILED worker\/one\.test\.ts: breaks\n[\s\S]*?at worker\/one\.test\.ts:10: t\.is\(1, 2\);\n[\s\S]*?sh -c .*\(ended with 3\) wrote last:\n[\s\S]*?\| heard\n[\s\S]*?- 1\n\s*\+ 2$/gm;
+    /^FAILED worker\/one\.test\.ts: breaks\n[\s\S]*?at worker\/one\.test\.ts:10: t\.is\(1, 2\);\n[\s\S]*?sh -c .*\(ended with 3\) wrote last:\n[\s\S]*?\| done\n[\s\S]*?- 1\n\s*\+ 2$/gm;
   t.is(text.match(failure)?.length, 2, text);
   t.is(text.match(/^FAILED worker\/two\.test\.ts: breaks$/gm)?.length, 2, text);
 });

@@ -44,7 +44,7 @@ export type ControlPlaneProcess = Awaited<ReturnType<typeof createControlPlanePr
 export interface AdminReply {
   readonly status: number;
   readonly headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of many shapes
+  // biome-ignore lint/suspicious/noExplicitAny: tests read answers of many shapes
   readonly body: any;
 }
 

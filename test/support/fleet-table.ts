@@ -37,7 +37,7 @@ const events = [
 /** Why the event cannot happen in the state, human-readable. */
 function whyImpossible(event: string, state: StateName): string | undefined {
   if (event === 'handed_over' && state !== 'stopped') return 'it stops first';
-  if (event === 'followed' && state === 'stopped') return 'a look is over before anything else';
+  if (event === 'followed' && state === 'stopped') return 'a check is over before any other event';
   if (event === 'written' && state.startsWith('follows')) return 'whoever has written leads';
   return undefined;
 }

@@ -83,7 +83,7 @@ export async function startRedisCluster(t: Owner, options: RedisClusterOptions =
         if (slot >= from && slot <= to && owner !== undefined) return owner;
       }
     }
-    throw new Error(`nobody serves slot ${slot}`);
+    throw new Error(`no node serves slot ${slot}`);
   }
 
   return {

@@ -48,7 +48,7 @@ function toMembers(text: string): Member[] {
   });
 }
 
-/** Parses the places of `[3,4]`, or those of the first workers by their number. */
+/** Parses the positions of `[3,4]`, or the positions of this many first workers. */
 function toPositions(text: string): string[] {
   if (text.startsWith('[')) return text.slice(1, -1).split(',').map(Number).map(positionAt);
   return Array.from({ length: Number(text) }, (_, index) => positionAt(index));
@@ -139,14 +139,14 @@ testLines(test, new URL('decisions.txt', import.meta.url), (given) =>
   show(decideOn(toGiven(given))),
 );
 
-test('before a revision comes it is foreseen whether a share can be made at any step', (t) => {
+test('it is foreseen whether the workers can be divided at each step', (t) => {
   const foresee = (steps: string, ...given: string[]) => {
     const parsed = parseRolloutPlan(steps);
     if (!parsed.ok) throw new Error(parsed.reason);
     const named = given.map((position, index) => ({ name: `'w${index}'`, position }));
     return foreseeIndivisible(named, parsed.plan);
   };
-  t.is(foresee('10%'), undefined, 'nobody is connected');
+  t.is(foresee('10%'), undefined, 'no worker is connected');
   t.is(foresee('10%', 'a', 'b'), undefined);
   t.is(foresee('10%', '', '', 'b'), undefined, 'one of them names its instance');
   t.is(
@@ -155,7 +155,7 @@ test('before a revision comes it is foreseen whether a share can be made at any 
   );
 });
 
-test('a step with more workers than the record can name is not taken, and says so', (t) => {
+test('a step with more workers than the record can name pauses with this reason', (t) => {
   const decision = decideOn(toGiven('plan=5%:30s,50%:60s workers=41000 held=60000'));
   t.is(decision.change?.kind, 'pause');
   t.regex(decision.text, /^step 2 has 20500 workers, and the record holds 20000 of them/);

@@ -46,7 +46,7 @@ function answer(facts: Partial<RolloutFacts> = {}): PeerAnswer<RolloutFacts> {
   };
 }
 
-test('workers of a peer that follows the record count as they are', (t) => {
+test('workers of a peer that follows the record count as reported', (t) => {
   t.deepEqual(toPeerFacts([answer()], 'r', askedAtMs), {
     workers: [worker],
     gone: [gone],
@@ -58,7 +58,7 @@ test('workers of a peer that follows the record count as they are', (t) => {
 });
 
 for (const serves of ['before', null]) {
-  test(`of a peer that serves ${serves} nothing is known, and its workers have refused and counted nothing`, (t) => {
+  test(`the workers of a peer that serves ${serves} are unknown, and their refusals and figures do not count`, (t) => {
     const counted = { series: 's', hasIt: true, decisions: 900, overLimit: 900, errors: 0 };
     const workers = [{ ...worker, counted }];
     t.deepEqual(toPeerFacts([answer({ serves, workers })], 'r', askedAtMs), {
@@ -80,7 +80,7 @@ test('a peer without an answer is named', (t) => {
   t.regex(unknownOf(answer({ serves: null }), away) ?? '', /^waits for peer http:\/\/b to follow/);
 });
 
-test('the other peers are known while one gives no answer', (t) => {
+test('the other peers are known while one does not answer', (t) => {
   const away = { url: 'http://c', error: 'HTTP 503', last: undefined };
   const { workers, gone: left } = toPeerFacts([away, answer()], 'r', askedAtMs);
   t.deepEqual([workers, left], [[worker], [gone]]);
@@ -228,7 +228,7 @@ testLines(test, new URL('facts.txt', import.meta.url), (given) => {
   return lines.join(' ; ') || 'nothing';
 });
 
-test('of more domains than are sent each second the worst and the largest are sent, and the others named', (t) => {
+test('of too many domains the worst and the largest are sent each second, and the others are named', (t) => {
   const resource = [...after.resources.values()][0];
   const names = Array.from({ length: 50 }, (_, at) => `d${String(at).padStart(2, '0')}`);
   const changed = { ...after, resources: new Map(names.map((name) => [name, resource])) };

@@ -410,7 +410,7 @@ export const noPeers: PeerFacts = {
 };
 
 /** Merges the answers of the peers. No worker of a peer that does not follow the record `contentId` yet counts as
- * having what the record says, since its facts may be about another revision. Pure. */
+ * having the revision on record, since its facts may be about another revision. Pure. */
 export function toPeerFacts(
   answers: readonly PeerAnswer<RolloutFacts>[],
   contentId: string,

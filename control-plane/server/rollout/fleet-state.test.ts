@@ -8,7 +8,7 @@ import { startRecord } from '../record/record-state.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { startFleet, step } from './fleet-state.ts';
 
-test('of a way to a revision that breaks the policy its own steps are approved, and nothing else', (t) => {
+test('an approval of a revision that breaks the policy covers its own changes alone', (t) => {
   const options = {
     id: 'a',
     name: 'a',
@@ -23,7 +23,7 @@ test('of a way to a revision that breaks the policy its own steps are approved, 
     newest: {
       ...{ revision: revisionOf(3), content: 'c', valid: false, isHeldBack: false },
       ...{ isWaiting: false, earlierVerdict: undefined },
-      problems: [problemOf('error', 'policy', '(all files)', 'not for everybody')],
+      problems: [problemOf('error', 'policy', '(all files)', 'not allowed')],
     },
     ...{ inForce: undefined, trial: undefined, withdrawn: undefined, stale: undefined },
     store: {

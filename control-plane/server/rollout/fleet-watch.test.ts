@@ -1,4 +1,4 @@
-// What a leader sees in a sequence of looks, as lines for review: watches.txt lists the looks in the words that are
+// What a leader sees in a sequence of checks, as lines for review: watches.txt lists the checks in the words that are
 // defined below. `REWRITE=1` rewrites the results.
 import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
@@ -70,7 +70,7 @@ function createViews() {
     leadAfterAnother() {
       memory = gatherAgain(memory, clock.monotonicMs());
     },
-    /** Looks after a time. */
+    /** Checks after a time. */
     after(
       ms: number,
       own: readonly WorkerFacts[],
@@ -182,7 +182,7 @@ testLines(test, new URL('watches.txt', import.meta.url), (given) => {
   return seen.join(' ; ');
 });
 
-test('a worker is chosen by its place in the rollout', (t) => {
+test('a worker is chosen by its position in the rollout', (t) => {
   const { after } = createViews();
   const { members } = after(0, all);
   t.deepEqual(
@@ -205,7 +205,7 @@ test('a worker is chosen by its place in the rollout', (t) => {
   t.is(after(1_000, [unnamed]).members[0]?.position, positionOf('id', 'w', undefined));
 });
 
-test('workers of a whole pool are chosen', (t) => {
+test('workers of a complete pool are chosen', (t) => {
   const { after } = createViews();
   const { members } = after(0, [worker('a', { pool: 1 }), worker('x', { pool: 2 })], {
     open: { ...rollout, chosen: [], whole: [2] },
@@ -219,7 +219,7 @@ test('workers of a whole pool are chosen', (t) => {
   );
 });
 
-test('ten seconds of a hold that are bad are bad, whatever was before', (t) => {
+test('ten bad seconds of a hold are bad, however good the others were', (t) => {
   const { after } = createViews();
   /** `count`: the number of ten-second parts; only the newest worker has errors, and only in the last part. */
   const at = (count: number, errors: number, decisions = 1_000) => [
@@ -241,7 +241,7 @@ test('ten seconds of a hold that are bad are bad, whatever was before', (t) => {
   t.regex(text, /^in the last 10s: errors 5\.0 % where it is, 0\.0 % elsewhere/);
 });
 
-test('a slice with too few requests to judge goes on until there are enough', (t) => {
+test('a slice with too few requests to judge continues until there are enough', (t) => {
   const { after } = createViews();
   const at = (decisions: number, errors: number) => [
     counting('a', 'new', 10_000 + decisions - errors, 0, errors),
@@ -255,7 +255,7 @@ test('a slice with too few requests to judge goes on until there are enough', (t
   t.is(after(1_000, at(100, 30)).judgement.kind, 'bad');
 });
 
-test('each pool is compared by itself', (t) => {
+test('each pool is compared separately', (t) => {
   const { after } = createViews();
   const pool = {
     pools: {
@@ -273,7 +273,7 @@ test('each pool is compared by itself', (t) => {
   t.regex(textOf(after(0, at(200, 200), pool)), /^node group 'edge': over limit 100\.0 %/);
 });
 
-test('a worker without an instance that came back at a peer is not gone', (t) => {
+test('a worker without an instance that reconnected to a peer is not gone', (t) => {
   const { after } = createViews();
   after(0, all);
   const lost = [{ ...gone('["x"]', true, 6_000) }];

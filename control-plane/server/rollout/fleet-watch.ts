@@ -1,5 +1,5 @@
-// The workers of all control planes as a rollout sees them at one look: who has the revision, and what they have
-// counted since the step began. Pure: each look makes the memory for the next one.
+// The workers of all control planes as a rollout sees them at one check: which of them have the revision, and what
+// they have counted since the step began. Pure: each check makes the memory for the next one.
 import { toCountText } from '../../../shared/count-text.ts';
 import { formatDuration } from '../../../shared/duration.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
@@ -29,7 +29,7 @@ export interface Observation {
   readonly hasOthers: boolean;
 }
 
-/** What one look knows of earlier looks. Moments are of the monotonic clock, except for those named `...WatchedMs`:
+/** What one check remembers of earlier checks. Moments are of the monotonic clock, except for those named `...WatchedMs`:
  * they are values of `watchedMs`, which leaves out the time for which the process was stopped. */
 export interface WatchMemory {
   /** Since when workers may be connecting: to a control plane that has started, or to one that has taken over as
@@ -87,7 +87,7 @@ interface Step {
  * representative. Workers of a share that leave together may take as long to reconnect. */
 const gatherMs = 30_000;
 const gatherQuietMs = 5_000;
-/** The longest time between two looks that counts as watched: a process that was stopped has not watched. */
+/** The longest time between two checks that counts as watched: a process that was stopped has not watched. */
 const longestGapMs = 2_000;
 /** A broken connection is no evidence yet: most workers reconnect within this time. */
 const reconnectMs = 3_000;

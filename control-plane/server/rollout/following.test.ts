@@ -1,4 +1,4 @@
-// The revisions that a control plane serves and looks for, also by a record that others wrote.
+// The revisions that a control plane serves and searches for, also by a record that others wrote.
 
 import test from 'ava';
 import { revisionOf } from '../../../test/support/revision-store.ts';
@@ -18,7 +18,7 @@ function countReads({ store }: SimulatedFleet, revision: string) {
   return counted;
 }
 
-test('while a share stays as it is, streams are told nothing', async (t) => {
+test('while a share does not change, streams are not refreshed', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish(revisionOf(2));
   await fleet.pass(5);
@@ -28,7 +28,7 @@ test('while a share stays as it is, streams are told nothing', async (t) => {
   t.is(changes, 0);
 });
 
-test('a revision on record that is not in the store is looked for every five seconds', async (t) => {
+test('a revision on record that is not in the store is searched for every five seconds', async (t) => {
   const fleet = await startSimulatedFleet(t, { timing: gitTiming });
   fleet.store.publish(revisionOf(2));
   await fleet.pass(2);
@@ -46,10 +46,10 @@ test('a revision on record that is not in the store is looked for every five sec
   fleet.plane.cache.onChange(() => changes++);
   await fleet.pass(16);
   t.is(counted.reads, 3);
-  t.is(changes, 0, 'streams are refreshed once, not at each look');
+  t.is(changes, 0, 'streams are refreshed once, not at each check');
 });
 
-test('a revision that was looked for and found is not said to be missing', async (t) => {
+test('a revision that was searched for and found is not reported as missing', async (t) => {
   const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
   fleet.delayMs.set('b', 1_000_000);
   fleet.store.publish(revisionOf(2));
@@ -63,7 +63,7 @@ test('a revision that was looked for and found is not said to be missing', async
   t.false(b?.rollout.answerPeer(undefined).lacks);
 });
 
-test('a revision that came into force elsewhere is looked for every five seconds until it is there', async (t) => {
+test('a revision that came into force elsewhere is searched for every five seconds until it is found', async (t) => {
   const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
   fleet.store.publish(revisionOf(4, 'in a hurry\n\nRollout: now'));
   await fleet.pass(3);
@@ -88,7 +88,7 @@ test('a revision that came into force elsewhere is looked for every five seconds
   t.is(counted.reads, reads, 'what is there is not read again');
 });
 
-test('a revision in force on record whose content another version names otherwise is not looked for', async (t) => {
+test('a revision in force on record whose content has another name in another version is not searched for', async (t) => {
   const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
   fleet.store.publish(revisionOf(2));
   await fleet.pass(5);
@@ -104,7 +104,7 @@ test('a revision in force on record whose content another version names otherwis
   t.is(counted.reads, 0);
 });
 
-test('a revision that is held back or taken back is examined again only where something new is known of it', async (t) => {
+test('a revision that is held back or taken back is examined again only after a new verdict', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish({ ...revisionOf(9), files: [] });
   await fleet.pass(10);
@@ -117,7 +117,7 @@ test('a revision that is held back or taken back is examined again only where so
   t.is(fleet.plane.cache.state().counts.takenBack, 1);
 });
 
-test('while another revision is rolled out, nobody gets the newer one that is known here', async (t) => {
+test('during the rollout of another revision no worker gets the newer one that is known here', async (t) => {
   const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], timing: gitTiming });
   fleet.reach.set('b', 'away');
   fleet.store.publish(revisionOf(2));
@@ -133,7 +133,7 @@ test('while another revision is rolled out, nobody gets the newer one that is kn
   t.is(fleet.planes.get('b')?.cache.state().trial?.revision.id, revisionOf(2).id);
 });
 
-test('a revision that waits here and was taken back elsewhere is told with the reason before its turn', async (t) => {
+test('a revision that waits here and was taken back elsewhere is reported with the reason before its turn', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=10%,hold=1h' });
   fleet.store.publish(revisionOf(2));
   await fleet.pass(5);
@@ -158,7 +158,7 @@ test('a revision that waits here and was taken back elsewhere is told with the r
   t.regex(now?.problems[0]?.message ?? '', /errors 100 %/);
 });
 
-test('a revision that came into force on record is no longer on trial, and does not replace one that followed at once', async (t) => {
+test('a revision in force on record is no longer on trial, and does not replace one that followed at once', async (t) => {
   const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], plan: 'canary=10%,hold=1h' });
   fleet.store.publish(revisionOf(2));
   await fleet.pass(7);

@@ -49,11 +49,11 @@ export interface Following {
   readonly running: Running | undefined;
   /** Identifies the record by which the workers are served; undefined if the revision on trial is not known. */
   readonly serves: string | undefined;
-  /** The rollout whose revision is being looked for, and since when. */
+  /** The rollout whose revision is being searched for, and since when. */
   readonly sought: { readonly id: string; readonly atMs: number };
   /** The rollout whose revision the store no longer has. */
   readonly lacking: string | undefined;
-  /** The content that is in force on record but missing here, and when it was last looked for. */
+  /** The content that is in force on record but missing here, and when it was last searched for. */
   readonly missed: { readonly content: string; readonly atMs: number };
 }
 

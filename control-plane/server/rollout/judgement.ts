@@ -281,7 +281,7 @@ function findStalled(
   const now = requestsOf(sum(weigh(known)));
   const [pace, average] = [now / Math.max(1, requestsOf(past)), now / Math.max(1, known.length)];
   const isStalled = (worker: CountedWorker) => {
-    // The earlier counts of a worker that has come back may be of another span than those of the others.
+    // The earlier counts of a worker that has reconnected may be of another span than those of the others.
     const usual = Math.min(average, pace * requestsOf(worker.before ?? noTraffic));
     return usual >= minRequests && 10 * requestsOf(worker) < usual;
   };

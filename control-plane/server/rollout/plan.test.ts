@@ -16,7 +16,7 @@ testLines(test, new URL('plan.txt', import.meta.url), (text) => {
   return `${each.join(', ')}; silent: ${onSilence}; indivisible: ${onIndivisible}; ${overLimitPoints} points over limit`;
 });
 
-test('a refusal quotes the beginning of a long text only', (t) => {
+test('a refusal quotes only the beginning of a long text', (t) => {
   const long = 'x'.repeat(10_000);
   for (const text of [
     long,
@@ -29,7 +29,7 @@ test('a refusal quotes the beginning of a long text only', (t) => {
   }
 });
 
-test('steps on record that only another version reads are taken as cautious ones', (t) => {
+test('steps on record that only another version can read are replaced by cautious ones', (t) => {
   t.like(planOf('of another version'), {
     steps: [{ percent: 10, holdMs: 60_000 }],
     onSilence: 'stop',

@@ -39,7 +39,7 @@ function countsOf(share: Share, workers: readonly OrderedWorker[]): number[] {
   return [0, 1, 2].map((pool) => within.filter((worker) => worker.pool === pool).length);
 }
 
-test('a node is in the pool of its group, and in the first one without steps of its own', (t) => {
+test('a node is in the pool of its group, or in the first one if that has no steps', (t) => {
   const groups = [groupOf('a', undefined), groupOf('b', '100%'), groupOf('c', '5%')];
   const pools = toPools([step], groups);
   const nodes = ['a-1', 'b-1', 'c-1', 'd-1'].map(nodeOf);
@@ -48,7 +48,7 @@ test('a node is in the pool of its group, and in the first one without steps of 
   t.is(toPools([step], []).poolOf(nodeOf('b-1')), 0);
 });
 
-test('groups take their steps in the order of their file, and all other workers follow', (t) => {
+test('groups go through their steps in the order of their file, and all other workers follow', (t) => {
   const pools = toPools([step], [groupOf('a', '5%:1s,100%:10m'), groupOf('b', '100%')]);
   t.deepEqual(
     pools.steps.map(({ pool, percent, holdMs }) => [pool, percent, holdMs]),
@@ -81,7 +81,7 @@ test('each step divides one pool, and all workers of earlier pools have the revi
   t.deepEqual(pools.shareAt(0, workers.toReversed(), noShare), shares[0]);
 });
 
-test('a pool that is whole stays so, whoever comes', (t) => {
+test('a complete pool stays complete, whichever workers connect', (t) => {
   const pools = toPools([step], [groupOf('a', '50%:1s')]);
   const share = pools.shareAt(0, workersOf(10, 10), { ...noShare, whole: [1] });
   t.deepEqual(share, { chosen: [], whole: [1] });
@@ -93,7 +93,7 @@ test('a share may be less than a percent', (t) => {
   t.deepEqual(countsOf(pools.shareAt(0, workers, noShare), workers), [2, 0, 0]);
 });
 
-test('in each step a share is never all, never more than asked for, and keeps who has it', (t) => {
+test('the share of each step is never all workers, never larger than configured, and keeps the workers that have the revision', (t) => {
   const pools = toPools([step, { percent: 50, holdMs: 1_000 }], []);
   fc.assert(
     fc.property(fc.nat(60), (all) => {
@@ -112,20 +112,20 @@ test('in each step a share is never all, never more than asked for, and keeps wh
   t.pass();
 });
 
-test('a share in use does not grow when workers come back under other names', (t) => {
+test('a share in use does not grow when workers reconnect under other names', (t) => {
   const pools = toPools([step], []);
   const share = pools.shareAt(0, workersOf(20), noShare);
   const renamed = workersOf(20).map(({ position }) => ({ pool: 0, position: `${position}-again` }));
   t.deepEqual(countsOf(share, renamed), [0, 0, 0]);
 });
 
-/** Places, including some of workers of other makes. */
+/** Positions, including some of workers of other makes. */
 const positions = fc
   .uniqueArray(fc.integer({ min: 0, max: 90 }), { maxLength: 60 })
   .map((all) => all.map((each) => (each > 80 ? '' : String(each))));
 const percents = fc.integer({ min: 1, max: 99_999 }).map((each) => each / 1_000);
 
-test('a share is at least one worker where that is possible, never all, and never more than asked for', (t) => {
+test('a share is at least one worker if possible, never all workers, and never larger than configured', (t) => {
   fc.assert(
     fc.property(positions, percents, (all, percent) => {
       const named = all.filter((position) => position !== '');
@@ -138,7 +138,7 @@ test('a share is at least one worker where that is possible, never all, and neve
   t.pass();
 });
 
-test('a share is as large as asked for', (t) => {
+test('a share is as large as configured', (t) => {
   const all = Array.from({ length: 200 }, (_, index) => positionOf('id', `worker-${index}`, 'x'));
   for (const [percent, count] of [
     [0.1, 1],
@@ -158,7 +158,7 @@ test('a share is as large as asked for', (t) => {
   t.is(chooseShare(crowd, 99.99).length, 9_999);
 });
 
-test('a worker in the share stays in it, as far as it goes', (t) => {
+test('a worker in the share stays in it while the share is large enough', (t) => {
   fc.assert(
     fc.property(positions, percents, percents, (all, one, other) => {
       const small = chooseShare(all, Math.min(one, other));
@@ -181,7 +181,7 @@ test('a share does not depend on the order of the workers', (t) => {
   t.pass();
 });
 
-test('workers of other makes are in no share, and count for its size', (t) => {
+test('workers of other makes are in no share, but count for its size', (t) => {
   t.deepEqual(chooseShare(['1', '2', '', '', '', ''], 50), ['1', '2']);
   t.deepEqual(chooseShare(['1', '2', '', ''], 50), ['1', '2']);
   t.deepEqual(chooseShare(['', ''], 50), []);
@@ -190,7 +190,7 @@ test('workers of other makes are in no share, and count for its size', (t) => {
   t.false(createIsWithin({ chosen: ['1'], whole: [] })({ pool: 0, position: '' }));
 });
 
-test('a place is of one rollout, one node id and one instance', (t) => {
+test('a position depends on the rollout, the node id and the instance', (t) => {
   const given = [
     positionOf('rollout', 'worker', 'instance'),
     positionOf('another', 'worker', 'instance'),

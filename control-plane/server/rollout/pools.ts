@@ -68,7 +68,7 @@ export function toPools(
     const isTried = name === undefined || !unchanged.has(name);
     return isTried ? ofPool.map((step): PoolStep => ({ ...step, pool })) : [];
   });
-  /** Nodes are queried at each look, and matching one may involve hundreds of groups. */
+  /** Nodes are queried at each check, and matching one may involve hundreds of groups. */
   const known = new WeakMap<NodeIdentity, number>();
 
   function findPool(node: NodeIdentity): number {

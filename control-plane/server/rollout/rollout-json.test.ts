@@ -10,7 +10,7 @@ const inForce = (revision: string, atMs: number): Outcomes[number] => ({
   ...{ revisions: [revision], content: 'd', kind: 'in_force', atMs, reason: 'as good', by: '' },
 });
 
-test('the last rollout is the taken-back one only until another revision is in force', (t) => {
+test('the last rollout is the one taken back only until another revision is in force', (t) => {
   const last = (verdicts: readonly Verdict[], outcomes: Outcomes) => {
     const { revision, outcome } = toLastVerdictJson({ verdicts, outcomes }) ?? {};
     return [revision, outcome];

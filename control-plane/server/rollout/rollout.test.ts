@@ -44,7 +44,7 @@ test('other workers are first in each rollout', async (t) => {
   t.true(new Set(shares).size > 2, shares.join(' '));
 });
 
-test('a control plane that is stopped while it takes a revision back tells its peers, which give it to nobody again', async (t) => {
+test('a control plane that is stopped during a take-back notifies its peers, which no longer serve the revision', async (t) => {
   for (let offset = 0; offset < 5; offset++) {
     const fleet = await startWithSecond(t, {
       plan: 'canary=20%,hold=60s',
@@ -62,7 +62,7 @@ test('a control plane that is stopped while it takes a revision back tells its p
   }
 });
 
-test('a rollout whose beginning was written although the answer was lost shares its id with no later one', async (t) => {
+test('a rollout that was recorded although the answer was lost shares its id with no later one', async (t) => {
   const fleet = await startSimulatedFleet(t);
   const { swap } = fleet.text;
   fleet.text.swap = async (before, text) => {
@@ -84,7 +84,7 @@ test('a rollout whose beginning was written although the answer was lost shares 
   t.not(fleet.readRecord()?.rollout?.id, id);
 });
 
-test('while a revision is on trial the store is looked at every five seconds, and not by it else', async (t) => {
+test('while a revision is on trial its rollout polls the store every five seconds, and not otherwise', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=10%,hold=1h' });
   await fleet.pass(20);
   t.deepEqual(fleet.triggers, []);
@@ -93,7 +93,7 @@ test('while a revision is on trial the store is looked at every five seconds, an
   t.is(fleet.triggers.length, 5, 'at once, and four times');
 });
 
-test('an entry that a control plane makes in the record without a rollout is told to its peers five times', async (t) => {
+test('peers are notified five times of a record entry that is made without a rollout', async (t) => {
   const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
   for (const number of [2, 3]) {
     fleet.questions.length = 0;
@@ -104,7 +104,7 @@ test('an entry that a control plane makes in the record without a rollout is tol
   }
 });
 
-test('while the record is being written nothing else is put on it', async (t) => {
+test('while the record is being written, no other write begins', async (t) => {
   const fleet = await startSimulatedFleet(t);
   const { swap } = fleet.text;
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -119,7 +119,7 @@ test('while the record is being written nothing else is put on it', async (t) =>
   t.is(fleet.text.writes, 3, 'the steps, what is in force, and what is held back');
 });
 
-test('a leader that asks lives, also when it changes nothing for long', async (t) => {
+test('a leader that queries its peers is alive, even if it changes nothing for long', async (t) => {
   const fleet = await startWithSecond(t, {
     planes: ['a', 'b'],
     plan: 'canary=50%,hold=1h',
@@ -139,7 +139,7 @@ test('a leader that asks lives, also when it changes nothing for long', async (t
   t.is(fleet.readRecord()?.rollout?.outcome, 'taken_back');
 });
 
-test('a control plane that is stopped while nothing is rolled out has nothing to tell', async (t) => {
+test('a control plane that is stopped without a rollout notifies no peer', async (t) => {
   const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
   await fleet.pass(10);
   fleet.questions.length = 0;
@@ -170,7 +170,7 @@ test('a control plane that cannot hand over is stopped after three seconds', asy
   await stopping;
 });
 
-test('a revision that another control plane takes back at the moment of its beginning does not begin', async (t) => {
+test('a rollout does not begin if another control plane takes the revision back at that moment', async (t) => {
   const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
   const { id } = revisionOf(2);
   fleet.text.onWrite = () => {
@@ -192,7 +192,7 @@ test('a revision that another control plane takes back at the moment of its begi
   }
 });
 
-test('where something fails while a rollout is ended, it is ended all the same', async (t) => {
+test('a rollout ends even if an effect of its end fails', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish(revisionOf(2));
   await fleet.pass(5);

@@ -102,7 +102,7 @@ export class Rollout {
     keeper.onChange(check);
     this.#stops = [
       snapshots.onChange(noteRevision),
-      // An operator may repair the record before the next scheduled look.
+      // An operator may repair the record before the next scheduled check.
       snapshots.onNewest(noteRevision),
       repeatAfter(clock, checkMs, check),
     ];

@@ -1,4 +1,4 @@
-// What a fleet does, as texts for review: each file of scenarios/ has a sentence, then commands and, below a line
+// What a fleet does, as texts for review: each file of scenarios/ has a title, then commands and, below a line
 // `---`, their results second by second. `REWRITE=1` rewrites the results.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import test, { type ExecutionContext } from 'ava';
@@ -383,5 +383,5 @@ test.after('the table has what the scenarios show', (t) => {
   const path = new URL('fleet-table.txt', import.meta.url);
   if (REWRITE === '1') writeFileSync(path, table.toText());
   t.is(table.toText(), readFileSync(path, 'utf8'), 'REWRITE=1 writes what has changed');
-  t.notRegex(table.toText(), /NO SCENARIO/, 'show it, or say why it cannot happen');
+  t.notRegex(table.toText(), /NO SCENARIO/, 'add a scenario, or the reason why it cannot happen');
 });

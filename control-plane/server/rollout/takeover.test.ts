@@ -49,7 +49,7 @@ for (const [kind, timing] of Object.entries(timings)) {
   for (const [what, effect, writes, outcome] of ends) {
     for (let write = 1; write <= writes; write++) {
       for (const moment of ['before', 'after'] as const) {
-        test(`${kind}, ${what}: killed ${moment} write ${write} of the record, nothing stays half applied`, async (t) => {
+        test(`${kind}, ${what}: killed ${moment} write ${write} of the record, no change stays half applied`, async (t) => {
           const fleet = await startSimulatedFleet(t, {
             ...both,
             timing,
@@ -59,7 +59,7 @@ for (const [kind, timing] of Object.entries(timings)) {
           let killed: string | undefined;
           fleet.text.onWrite = (plane, text) => {
             const parsed = parseRecord(text);
-            // A sign of life is no step, and one that is too late to begin writes nothing.
+            // A sign of life is not a step, and a control plane that is too late to begin writes nothing.
             if (!parsed.ok || parsed.record.beat > 0 || killed !== undefined) return undefined;
             const open = openOf(fleet);
             if (open !== undefined && open.id !== parsed.record.rollout?.id) return undefined;
@@ -108,7 +108,7 @@ for (const [kind, timing] of Object.entries(timings)) {
 
   for (let second = 0; second < 10; second++) {
     // Proof of operating.md: the control plane that leads is stopped
-    test(`${kind}: stopped ${second} s after a revision came, the other control plane goes on at once`, async (t) => {
+    test(`${kind}: stopped ${second} s after a revision came, the other control plane continues at once`, async (t) => {
       const fleet = await startSimulatedFleet(t, { ...both, timing });
       fleet.store.publish(revisionOf(2));
       await fleet.pass(second + 1);
@@ -126,7 +126,7 @@ for (const [kind, timing] of Object.entries(timings)) {
       t.is(fleet.readRecord()?.rollout?.id, rollout?.id, 'it is the same rollout');
     });
 
-    test(`${kind}: stopped ${second} s after a revision came, and started again, it goes on at once`, async (t) => {
+    test(`${kind}: stopped ${second} s after a revision came, and restarted, it continues at once`, async (t) => {
       const fleet = await startSimulatedFleet(t, { plan, workers: 12, timing });
       fleet.store.publish(revisionOf(2));
       await fleet.pass(second + 1);
@@ -146,7 +146,7 @@ for (const [kind, timing] of Object.entries(timings)) {
     });
   }
 
-  test(`${kind}: a leader that stands still for 15 s does nothing when it goes on but what the record says`, async (t) => {
+  test(`${kind}: a leader that was stalled for 15 s only follows the record afterwards`, async (t) => {
     const fleet = await startSimulatedFleet(t, { ...both, timing, plan: '20%:30s,50%:30s,100%' });
     fleet.store.publish(revisionOf(2));
     await fleet.pass(10);
@@ -172,7 +172,7 @@ for (const [kind, timing] of Object.entries(timings)) {
   });
 }
 
-test('since when a control plane leads is known to it and to those that follow it', async (t) => {
+test('the leader and its followers know since when it leads', async (t) => {
   const fleet = await startSimulatedFleet(t, { ...both, planes: ['a', 'b', 'c'] });
   const stateOf = (name: string) => fleet.planes.get(name)?.rollout.state();
   const ledSinceMs = (name: string) => Date.parse(stateOf(name)?.leader?.since ?? '');
@@ -208,7 +208,7 @@ test('since when a control plane leads is known to it and to those that follow i
   t.true((stateOf(leaderNow())?.ledHereSinceMs ?? 0) >= nextMs, 'of the next rollout');
 });
 
-test('a rollout of a revision that is not known here is left to its leader, as long as that lives', async (t) => {
+test('a rollout of an unknown revision is left to its leader while that is alive', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan, workers: 12 });
   fleet.store.publish(revisionOf(2));
   await fleet.pass(2);
@@ -221,6 +221,6 @@ test('a rollout of a revision that is not known here is left to its leader, as l
   t.is(fleet.readRecord()?.rollout?.id, 'other');
   t.is(fleet.having(2).length, 0);
   await fleet.pass(10);
-  t.is(openOf(fleet)?.revision, revisionOf(2).id, 'nobody leads that one any more');
+  t.is(openOf(fleet)?.revision, revisionOf(2).id, 'that rollout no longer has a leader');
   t.true(fleet.having(2).length > 0);
 });

@@ -214,7 +214,7 @@ async function runRound(
     finding = `${name} ${moment}: ${notifiedInAll} had it`;
   const isPast = (text: string) => past.some((each) => text.includes(each));
   const again = workers.find((each, at) => each.notified.slice(notifiedBefore[at]).some(isPast));
-  finding ??= again && `${again.id} was told of a bad revision that was taken back`;
+  finding ??= again && `${again.id} was offered a bad revision that was taken back`;
   if (!isGood) past.push(name);
   const seconds = secondsSince(beganMs);
   const afterRepairSeconds = secondsSince(repairedMs);

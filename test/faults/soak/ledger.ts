@@ -104,7 +104,7 @@ export function createLedger(deps: LedgerDeps) {
     const text = `${toText(entry)}, counted ${counter}`;
     findings.check('no hit is counted twice', counter <= sent, text);
     if (isExact) {
-      findings.check('without trouble all is exact', ok === limit && counter === sent, text);
+      findings.check('without faults the counts are exact', ok === limit && counter === sent, text);
     }
     if (configuration.store === 'redis' && (onFailure === 'error' || isExact)) {
       findings.check('what was answered by Redis was counted', counter >= ok + over, text);

@@ -353,7 +353,7 @@ class Walk {
     fleet.act(plane, action, (problem) => {
       this.#log(`# ${action} at ${plane.name}: ${problem ?? 'done'}`);
       if (action !== 'abort' || problem !== undefined || open === undefined) return;
-      this.#note('what somebody was told to be over is over');
+      this.#note('a rollout that was reported as over is over');
       const now = fleet.record?.rollout;
       if (now?.id === open.id && now.outcome !== 'taken_back') {
         this.find(`abort of ${open.id} was done, and it is ${now.outcome}`);
@@ -397,7 +397,7 @@ class Walk {
       this.#note('nothing is in force for all without an acknowledgement');
       const changesNoWorker = /leave no worker out|changes nothing|no share/.test(rollout.reason);
       if (!this.#acknowledged.has(content) && !changesNoWorker) {
-        this.find(`content ${content} is in force, and nobody has had it: ${rollout.reason}`);
+        this.find(`content ${content} is in force, but no worker has had it: ${rollout.reason}`);
       }
       this.#note('what is bad is not in force for all');
       // An operator has let through one that is no better.
@@ -408,7 +408,7 @@ class Walk {
       }
     }
     if (!isOfRollout && !this.#letThrough.has(content)) {
-      this.#note('what is in force at once was so before, or its author says so');
+      this.#note('a revision in force at once was so before, or its author requested it');
       // Another revision with these rules may have come while the one with `now` could not be recorded.
       const isNow = this.#fleet.revisions.some(
         ({ id, message }) =>
@@ -519,7 +519,7 @@ class Walk {
       const wellSince = this.#wellSince.get(plane?.name ?? '');
       const content = contentOf(notified);
       if (wellSince !== undefined && this.#isForAll) {
-        this.#note('an undo reaches everybody');
+        this.#note('an undo reaches all workers');
         const isLate = this.#second - Math.max(wellSince, this.#newestAt) > undoneSeconds;
         if (isLate && content !== fleet.contentOfRevision(fleet.newest.id)) {
           this.find(`${node.id} at ${plane?.name} is offered content ${content}, not the newest`);
@@ -527,7 +527,7 @@ class Walk {
       }
       const since = content === undefined ? undefined : this.#unwantedSince.get(content);
       if (wellSince === undefined || since === undefined) continue;
-      this.#note('nobody is offered what was taken back or undone');
+      this.#note('no worker is offered a revision that was taken back or undone');
       if (this.#second - Math.max(wellSince, since) > undoneSeconds) {
         this.find(
           `${node.id} at ${plane?.name} is offered content ${content}, unwanted since ${since} s; wanted: ${[...wanted]}`,
@@ -661,7 +661,7 @@ class Walk {
       this.#pass(1);
     }
     const why = this.#whyUnsettled();
-    this.#note('in the end all have the same, and nobody waits for an answer');
+    this.#note('in the end all have the same revision, and no request is open');
     if (why === undefined) this.#goOn();
     else this.find(why);
   }
@@ -695,7 +695,7 @@ class Walk {
     const content = this.#fleet.contentOfRevision(inForce?.revision ?? '');
     for (const { name, fleet, serving, asked, record: own } of planes) {
       if (fleet === undefined) return `${name} has not started`;
-      if (asked.size > 0) return `somebody waits for an answer of ${name}`;
+      if (asked.size > 0) return `a request to ${name} has no answer`;
       if (fleet.writing > 0 && own.job === undefined) return `${name} waits for a write`;
       if (serving.trial !== undefined) return `${name} has a revision on trial`;
       const { inForce: here, newest } = serving;

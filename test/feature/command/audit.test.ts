@@ -4,7 +4,7 @@ import { createControlPlaneInProcess } from '../../support/control-plane-in-proc
 import { eventually } from '../../support/eventually.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 
-test('audit says who did what, the newest first, is filtered by person, object and time, and goes on over a restart', async (t) => {
+test('audit lists actions, the newest first, filtered by person, object and time, and continues after a restart', async (t) => {
   const rules = createRulesFolder(t, { 'a.yaml': ruleText('first', 1) });
   const plane = await createControlPlaneInProcess(t, { flags: ['--config-dir', rules.path] });
   await plane.start();

@@ -84,7 +84,7 @@ for (const [what, env, itsRules, kind] of [
       .map((line) => JSON.parse(line));
     const { summary } = lines.at(-1);
     t.is(summary.requests, 120);
-    t.is(summary.different, lines.length - 1, 'every difference is told');
+    t.is(summary.different, lines.length - 1, 'every difference is listed');
     t.true(summary.by_kind[kind] > 0, JSON.stringify(summary.by_kind));
     t.true(lines[0].request <= 100, `${lines[0].request}`);
   });

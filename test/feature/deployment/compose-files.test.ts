@@ -81,7 +81,7 @@ testWith(test, 'compose-spec')(
       t.is(execFileSync('openssl', verify, { cwd, encoding: 'utf8' }), `${name}.pem: OK\n`);
       execFileSync('openssl', ['pkey', '-in', `${name}.key`, '-noout'], { cwd });
     }
-    t.false(existsSync(join(cwd, 'ca.key')), 'nobody can make further ones');
+    t.false(existsSync(join(cwd, 'ca.key')), 'no further ones can be made');
     const madeAt = statSync(join(cwd, 'ca.pem')).mtimeMs;
     make();
     t.is(statSync(join(cwd, 'ca.pem')).mtimeMs, madeAt);

@@ -91,7 +91,7 @@ for (const format of [2, 3]) {
     test(`upgrade, record of format ${format}, ${storeKind}: a running rollout continues, with as many workers`, async (t) => {
       const stored = restore(t, `format-${format}/${storeKind}/running`);
       const { having, resume, status } = await serve(t, stored);
-      // A record of format 3 names the workers that had it, which do not come back here.
+      // A record of format 3 names the workers that had it, which do not reconnect here.
       if (format === 3) {
         await eventually('it pauses', async () => (await status()).rollout?.phase === 'paused');
         t.is(having('second'), 0);

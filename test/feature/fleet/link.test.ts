@@ -87,7 +87,7 @@ test('a worker reports its decisions, by rule and by value, and again at its end
     t.is(await caller.decide('d', 'k', value), 'OVER_LIMIT');
   t.is(await caller.decide('d', 'other', 'x'), 'OK');
   t.is(await caller.decide('elsewhere', 'k', 'x'), 'OK');
-  await eventually('all is told', () => reports.at(-1)?.totals?.decisions === 5);
+  await eventually('all decisions are reported', () => reports.at(-1)?.totals?.decisions === 5);
   t.like(reports.at(-1)?.totals, { overLimit: 3, errors: 0, noMatch: 2 });
   t.deepEqual(
     reports.flatMap(({ failures }) => failures?.domains ?? []),
@@ -126,7 +126,7 @@ test('a worker reports what it answers without its store', async (t) => {
   const { grpc } = await worker.started;
   const caller = createCaller(t, grpc.text);
   t.is(await caller.decide('d', 'k', 'x'), 'OK');
-  await eventually('it is told', () => reports.at(-1)?.totals?.withoutStore === 1);
+  await eventually('the figures are reported', () => reports.at(-1)?.totals?.withoutStore === 1);
   t.like(reports.at(-1)?.totals, { decisions: 1, errors: 0 });
   t.like(reports.at(-1)?.store, { kind: 'redis', serversAway: 1 });
 });
@@ -141,7 +141,7 @@ test('a worker reports the domain of requests that fail', async (t) => {
   const caller = createCaller(t, grpc.text);
   await redis.kill();
   t.regex(await caller.decide('d', 'k', 'x'), /^failed: /);
-  await eventually('it is told', () => reports.at(-1)?.totals?.errors === 1);
+  await eventually('the figures are reported', () => reports.at(-1)?.totals?.errors === 1);
   t.deepEqual(
     reports.flatMap(({ failures }) => failures?.domains ?? []),
     [{ domain: 'd', errors: 1, noMatch: 0 }],
@@ -158,7 +158,7 @@ test('a worker reports how long the calls of its store take', async (t) => {
   const caller = createCaller(t, grpc.text);
   t.is(await caller.decide('d', 'k', 'x'), 'OK');
   const calls = () => reports.at(-1)?.totals?.storeDurations.reduce((sum, count) => sum + count, 0);
-  await eventually('it is told', () => (calls() ?? 0) > 0);
+  await eventually('the figures are reported', () => (calls() ?? 0) > 0);
   t.regex(await worker.page('/status'), /^the store's time: \d+ calls in the last .* on average/m);
 });
 
@@ -168,14 +168,14 @@ test('a broken link costs no decision, and what is counted meanwhile is reported
   const caller = createCaller(t, (await worker.started).grpc.text);
   const refuse = async () => t.is(await caller.decide('d', 'k', 'hot'), 'OVER_LIMIT');
   await refuse();
-  await eventually('it is told', () => reports.at(-1)?.totals?.decisions === 1);
+  await eventually('the figures are reported', () => reports.at(-1)?.totals?.decisions === 1);
   for (let round = 1; round <= 3; round++) {
     links.at(-1)?.finish(grpcStatus.unavailable, 'the control plane is stopping');
     await refuse();
     await eventually('there is another link', () => hellos.length === round + 1);
     await refuse();
   }
-  await eventually('all is told', () => reports.at(-1)?.totals?.decisions === 7);
+  await eventually('all decisions are reported', () => reports.at(-1)?.totals?.decisions === 7);
   t.is(reports.at(-1)?.totals?.overLimit, 7);
   t.is(new Set(hellos.map(({ instance }) => instance)).size, 1);
   // The last report of a period covers all of it.
@@ -206,7 +206,7 @@ test('CONFIG_FLEET_LINK_VALUES: values are reported in clear text, as hashes or 
     const worker = await startWorker(t, { env, clock: startClock(t) });
     t.is((await worker.decide('k=secret')).status, 429);
     await worker.decide('other=secret');
-    await eventually('it is told', () => reports.at(-1)?.totals?.noMatch === 1);
+    await eventually('the figures are reported', () => reports.at(-1)?.totals?.noMatch === 1);
     t.is(reports.at(-1)?.totals?.overLimit, 1);
     const entries = [
       ...(reports.at(-1)?.limited?.values.flatMap((each) => each.entries) ?? []),
@@ -229,7 +229,7 @@ test('a management server of another make is logged once, and delivers rules as 
   stream.send('1', 'a', [limitResource('d', 'd', 0)]);
   const worker = await starting;
   const isReported = (line: string) => line.includes('accepts no reports from this worker');
-  await eventually('it is said', () => worker.log.lines.some(isReported));
+  await eventually('the failure is logged', () => worker.log.lines.some(isReported));
   t.is(worker.log.lines.filter(isReported).length, 1);
   t.true(worker.log.lines.find(isReported)?.startsWith('info '));
   t.is((await worker.decide('k=a')).status, 429);

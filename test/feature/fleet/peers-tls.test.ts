@@ -79,7 +79,7 @@ test('a rollout spans control planes that share certificates and a token, once t
   };
 
   rules.write('a.yaml', ruleText('second', 1));
-  await eventually('the leader says what it waits for', async () => {
+  await eventually('the leader reports what it waits for', async () => {
     const states = await Promise.all(
       planes.map((plane) => ask(plane, 'rollout', 'status', ...access)),
     );

@@ -32,7 +32,7 @@ async function serve(t: ExecutionContext, listener: RequestListener): Promise<st
 
 const peer = (url: string): PeerSource => ({ kind: 'url', url: new URL(url) });
 const statusOf = async (url: string, init?: RequestInit) =>
-  // biome-ignore lint/suspicious/noExplicitAny: looked into by the test
+  // biome-ignore lint/suspicious/noExplicitAny: read by the test
   (await (await fetch(`${url}/status`, init)).json()) as any;
 
 /** A control plane with this many workers that have what it serves. */

@@ -95,7 +95,7 @@ test('--timeout without --wait is wrong usage, and sends no request', async (t) 
 
 for (const away of [502, 503, 504]) {
   test(`--wait retries after HTTP ${away}, until there is an answer`, async (t) => {
-    const page = answer(away, '<h1>nobody is behind this proxy</h1>');
+    const page = answer(away, '<h1>no server is behind this proxy</h1>');
     const { url, asked } = await serve(t, page, page, answer(200, pending), answer(200, inForce));
     t.like(await status(url, '--wait'), { code: 0, out: reported });
     t.is(asked(), 4);

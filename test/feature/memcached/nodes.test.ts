@@ -79,11 +79,11 @@ test('a changed record changes the nodes; a failing query does not', async (t) =
   });
 
   dns.behave('failing');
-  await eventually('it is told', () =>
+  await eventually('the failure is logged', () =>
     store.log.lines.some((line) => line.includes('cannot be looked up')),
   );
   const { asked } = dns;
-  await eventually('more look-ups', () => dns.asked > asked + 2);
+  await eventually('more DNS requests', () => dns.asked > asked + 2);
   t.is(await countOne(store, 'moving_'), 2);
   const logged = store.log.lines.filter((line) => line.includes('cannot be looked up'));
   t.is(logged.length, 1);

@@ -52,7 +52,7 @@ function errorsOf(store: RecordedMemcachedStore): string[] {
 test('an unreachable node counts as 0, and is reported at the start', async (t) => {
   const url = `127.0.0.1:${await freePort()}`;
   const store = await open(t, [url]);
-  await eventually('the failure is told', () => errorsOf(store).length > 0);
+  await eventually('the failure is logged', () => errorsOf(store).length > 0);
   t.deepEqual(errorsOf(store), [
     `error memory cache ${url}: connect ECONNREFUSED ${url}; its counters count as 0 until it answers`,
   ]);
@@ -261,7 +261,7 @@ test('counters that another worker creates at that moment, and those that the se
 });
 
 for (const [what, reply] of [
-  ['a line that nobody asked for', 'ERROR Too many open connections\r\n'],
+  ['an unsolicited line', 'ERROR Too many open connections\r\n'],
   ['an endless line', 'x'.repeat(10_000)],
   ['a broken value', 'VALUE a b c\r\n'],
 ] as const) {
@@ -279,6 +279,6 @@ for (const [what, reply] of [
       t.is(error, undefined);
       t.deepEqual(after, [1]);
     }
-    await eventually('it is told', () => errorsOf(store).length > 0);
+    await eventually('the failure is logged', () => errorsOf(store).length > 0);
   });
 }

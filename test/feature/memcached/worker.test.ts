@@ -46,7 +46,7 @@ test.serial('a worker without its memory cache is healthy and admits all request
   const target = `127.0.0.1:${worker.ports.grpc}`;
   t.like(await callHealthCheck(target, 'ratelimit', plain), { health: 'SERVING' });
   for (let round = 0; round < 5; round++) t.is(await ask(worker, 'ann'), 200);
-  await eventually('it is told', () =>
+  await eventually('the failure is logged', () =>
     worker.output().includes(`memory cache ${url}: connect ECONNREFUSED`),
   );
 });
@@ -80,7 +80,7 @@ test.serial('features that a memory cache lacks are reported at the start', asyn
     /STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT=\\?"true\\?" has no effect with BACKEND_TYPE/,
     /counts nothing without a node, so that nothing is limited/,
   ]) {
-    await eventually(`${message} is told`, () => message.test(worker.output()));
+    await eventually(`${message} is logged`, () => message.test(worker.output()));
   }
   t.is(await ask(worker, 'ann', 'bob'), 200);
 });

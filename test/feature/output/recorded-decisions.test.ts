@@ -179,7 +179,7 @@ test('RECORD_DECISIONS_MAX_PER_SECOND: excess decisions are missing in the file,
   };
   const worker = await startWorker(t, { env, rules, clock: stoppedClock });
   for (let index = 0; index < 8; index++) t.is((await worker.decide(`user=${index}`)).status, 200);
-  await eventually('the gap is told', async () => {
+  await eventually('the gap is recorded', async () => {
     const gaps = (await readLines(path)).filter((line) => 'dropped' in line);
     return gaps.reduce((sum, { dropped }) => sum + dropped, 0) === 3;
   });
@@ -250,7 +250,7 @@ test('while the disk is full decisions continue, and it is logged once', async (
   const worker = await startWorker(t, { env, rules, clock: stoppedClock });
   await worker.decide('user=ada');
   const isReported = (line: string) => line.includes('Decisions are not recorded in /dev/full');
-  await eventually('it is said', () => worker.log.lines.some(isReported));
+  await eventually('the failure is logged', () => worker.log.lines.some(isReported));
   await worker.decide('user=ada');
   t.is((await worker.decide('user=ada')).status, 429);
   await eventually('they are counted', async () =>

@@ -30,7 +30,7 @@ async function startWithCopies(t: ExecutionContext, count: 1 | 2) {
   const has = (text: string) => workers.every(({ sees }) => sees(text));
   await eventually('both have the first', () => has('first'));
   rules.write('a.yaml', ruleText('second', 1));
-  await eventually('it is said that there is no share', async () => {
+  await eventually('a control plane reports that there is no share', async () => {
     const states = await Promise.all([plane, other].map((each) => each.fetch('/rollouts')));
     return states.some(({ body }) => body.rollout?.phase === 'indivisible');
   });
@@ -61,7 +61,7 @@ test('a revision that no share of the workers can receive first waits, is report
   const { id } = (await plane.fetch('/status')).body.newest;
   const waiting = ['--wait', '--timeout', '60s'];
   const approved = await plane.run(
-    ...['approve', id.slice(0, 12), '--reason', 'they are twins', ...waiting],
+    ...['approve', id.slice(0, 12), '--reason', 'they are copies', ...waiting],
   );
   t.is(approved.exitCode, 0, approved.stdout);
   t.regex(
@@ -81,7 +81,7 @@ test('an approval on a control plane that does not lead is effective', async (t)
   const [follower] = await findFollowers([plane, other]);
   const waiting = ['--wait', '--timeout', '60s'];
   const approved = await follower.run(
-    ...['approve', id.slice(0, 12), '--reason', 'they are twins', ...waiting],
+    ...['approve', id.slice(0, 12), '--reason', 'they are copies', ...waiting],
   );
   t.is(approved.exitCode, 0, approved.stdout);
   t.true(approved.stdout.startsWith(`revision ${id} is approved\n`), approved.stdout);

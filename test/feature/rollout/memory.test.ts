@@ -87,7 +87,7 @@ for (const [where, open] of Object.entries(stores)) {
     await eventually('one has the second', () => having(workers, 'second') === 1);
     const aborted = await first.run('rollout', 'abort', '--reason', 'wrong file');
     t.is(aborted.exitCode, 0, aborted.stderr);
-    await eventually('nobody has it', () => having(workers, 'second') === 0);
+    await eventually('no worker has it', () => having(workers, 'second') === 0);
     await first.stop();
 
     const replaced = await createControlPlaneInProcess(t, { flags });
@@ -130,7 +130,7 @@ for (const [where, open] of Object.entries(stores)) {
     const { body } = await second.fetch('/status');
     const approved = await second.run('approve', body.newest.id, '--reason', 'the shop is closed');
     t.is(approved.exitCode, 0, approved.stderr);
-    await eventually('nobody has rules', () =>
+    await eventually('no worker has rules', () =>
       [...workers, ...others].every(({ notified }) => notified.at(-1) === ''),
     );
     for (const plane of [first, second]) {
@@ -165,7 +165,7 @@ test('while a Git host rejects pushes no worker gets a new revision, and the rol
   writeFileSync(hook, script, { mode: 0o755 });
   repository.push({ 'a.yaml': ruleText('second', 1) });
   await eventually(
-    'it is said',
+    'the missing record is logged',
     async () => {
       const { body } = await (planes[0] as ControlPlaneInProcess).fetch('/status');
       return /takes no writes .*\(.*may only read/.test(body.memory.problem);
@@ -186,7 +186,7 @@ test('while a Git host rejects pushes no worker gets a new revision, and the rol
   const [one, other] = planes as [ControlPlaneInProcess, ControlPlaneInProcess];
   const aborted = await one.run('rollout', 'abort', '--reason', 'wrong file');
   t.is(aborted.exitCode, 0, aborted.stderr);
-  await eventually('nobody has it', () => having(workers.flat(), 'second') === 0, 20_000);
+  await eventually('no worker has it', () => having(workers.flat(), 'second') === 0, 20_000);
   await eventually('both know it', async () => (await verdictOf(other)) === 'taken_back', 20_000);
 });
 
@@ -252,7 +252,7 @@ test('a record of a newer version stops rollouts, and a damaged one is set aside
   });
   t.is(everNotified(workers, 'second'), 0);
   await rules.record(undefined);
-  await eventually('it goes on', () => having(workers, 'second') === 1);
+  await eventually('the rollout continues', () => having(workers, 'second') === 1);
   await rules.record('{"format":3,"rollout":');
   await eventually('it is set aside', async () => {
     const { stderr } = await plane.run('status');

@@ -60,7 +60,7 @@ test('one of two control planes notifies an author of errors, and once, over res
   const notified: [string, string][] = [['in-force', first]];
   const isNotified = () =>
     eventually(
-      `${notified.at(-1)} is told`,
+      `${notified.at(-1)} is notified`,
       () =>
         receiver.events().length >= notified.length &&
         receiver.statuses().length >= notified.length,
@@ -125,7 +125,7 @@ test('the actor and the reason of an abort are sent with the taken-back revision
     flags: ['--config-dir', rules.path, '--rollout', 'canary=10%,hold=1h', ...receiver.flags],
   });
   await plane.start();
-  await eventually('the first is told', () => receiver.events().length === 1);
+  await eventually('the first notification arrives', () => receiver.events().length === 1);
   rules.write('a.yaml', ruleText('first', 2));
   await eventually('it is on trial', async () => {
     return (await plane.fetch('/rollouts')).body.rollout !== null;
@@ -133,7 +133,7 @@ test('the actor and the reason of an abort are sent with the taken-back revision
   await eventually('it has begun', async () => {
     return (await plane.run('rollout', 'abort', '--reason', 'wrong file')).exitCode === 0;
   });
-  await eventually('it is told', () => receiver.events().length === 2);
+  await eventually('the second notification arrives', () => receiver.events().length === 2);
   t.like(receiver.notifications().at(-1), {
     event: 'taken-back',
     by: 'local',

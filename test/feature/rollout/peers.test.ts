@@ -45,7 +45,7 @@ test('where tokens are required, the leader calls its peers with the one from it
   await eventually('one of six has the second', () => having('second') === 1);
   // A token that the other one does not accept.
   for (const own of [0, 1]) writeFileSync(path(`token-${own}`), `${own}`.repeat(32));
-  await eventually('the leader says what it waits for', async () => {
+  await eventually('the leader reports what it waits for', async () => {
     const states = await Promise.all(
       planes.map((plane) =>
         plane.fetch('/rollouts', { headers: { authorization: `Bearer ${token}` } }),

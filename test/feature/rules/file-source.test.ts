@@ -44,7 +44,7 @@ testLines(test, new URL('file-source.txt', import.meta.url), async (given, t) =>
   };
   let run: StartedSource | undefined;
   const started = () => run ?? t.fail('a step before the start');
-  const reported = () => problemTexts(run?.loads.at(-1), root) || 'nothing told';
+  const reported = () => problemTexts(run?.loads.at(-1), root) || 'no problems';
   const start = async (...words: string[]) => {
     const settings = new Map(words.map((word) => word.split('=') as [string, string | undefined]));
     const has = (word: string) => settings.has(word);
@@ -76,13 +76,13 @@ testLines(test, new URL('file-source.txt', import.meta.url), async (given, t) =>
     mode: (path, mode = '') => chmodSync(at(path), Number.parseInt(mode, 8)),
     start,
     becomes: (...limits) => started().becomes(limits.join(' ')),
-    reports: (...words) => eventually('it is told', () => reported().includes(words.join(' '))),
+    reports: (...words) => eventually('it is reported', () => reported().includes(words.join(' '))),
     loads: (count) => eventually('the loads', () => started().loads.length === Number(count)),
     'loads?': () =>
       started()
         .loads.map(({ ok }) => (ok ? 'good' : 'bad'))
         .join(' '),
-    'told?': reported,
+    'problems?': reported,
     'limits?': () => started().limits(),
     'origin?': () => started().loads[0]?.origin,
     'describes?': () => started().source.describe(),
@@ -116,7 +116,7 @@ test('a file that is still being written is not reported as invalid', async (t) 
   const attempts = () => metrics.counter('runtime.load_attempts').value;
   const before = attempts();
   folder.write('config/a.yaml', 'domain: a\ndescriptors:\n  - ke');
-  await eventually('a look at half of the file', () => attempts() > before);
+  await eventually('half of the file is read', () => attempts() > before);
   folder.write('config/a.yaml', ruleText('a', 2));
   await becomes('a=2');
   t.true(loads.every((result) => result.ok));
@@ -256,7 +256,7 @@ test('removing a link is no change, and once recreated it is loaded', async (t) 
   const { loads, becomes } = await startFileSource(t, root, watchRoot, quick);
   const other = await startFileSource(t, root, { ...watchRoot, watchRoot: false }, quick);
   unlinkSync(root);
-  await eventually('others look as often', () => other.loads.at(-1)?.ok === false);
+  await eventually('the other source polls as often', () => other.loads.at(-1)?.ok === false);
   t.is(loads.length, 1);
   folder.relink('current', 'v2');
   await becomes('a=2');
@@ -287,7 +287,7 @@ test('for a root that is not a link, the awaited event is logged, and once that 
   t.deepEqual(log.lines, [awaited]);
   folder.write('root/config/a.yaml', ruleText('a', 200));
   let advancedMs = 0;
-  await eventually('it is said', () => {
+  await eventually('the problem is logged', () => {
     clock.advance(10_000);
     advancedMs += 10_000;
     return log.lines.length > 1;

@@ -200,7 +200,7 @@ test('invalid rules, an outdated base, and a missing domain are reported', async
   const { etag } = (await ask({ yaml: minutes(20) })).body;
   t.is((await ask({ yaml: minutes(10), etag })).body.isStale, false);
   rules.replace('d.yaml', minutes(30));
-  await eventually('the change is told', async () => {
+  await eventually('the change is reported', async () => {
     return (await ask({ yaml: minutes(10), etag })).body.isStale === true;
   });
   t.is((await ask({ domain: 'e', yaml: minutes(10) })).body.detail, 'there is no domain e');

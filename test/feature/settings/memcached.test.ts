@@ -60,7 +60,7 @@ test.serial('MEMSTORE_MAX_IDLE_CONNS: this many connections are opened', async (
     const server = await startMemcachedServer(t);
     const connections = async () => (await server.stats()).get('curr_connections') ?? 0;
     // The querying connection itself; the one used to wait for the server may not be closed yet.
-    await eventually('nobody else is connected', async () => (await connections()) === 1);
+    await eventually('no other client is connected', async () => (await connections()) === 1);
     const worker = await startWorker(t, {
       rules,
       env: { ...memcached, MEMSTORE_HOST_PORT: server.url, MEMSTORE_MAX_IDLE_CONNS: count },
@@ -107,7 +107,7 @@ async function hitTwice(t: ExecutionContext, env: Readonly<Record<string, string
 test.serial('with all TLS settings such a node counts', async (t) => {
   const { worker, status } = await hitTwice(t, tls);
   t.is(status, 429);
-  await eventually('the end of its certificate is told', async () =>
+  await eventually('the expiry of its certificate is reported', async () =>
     /^client certificate for the store: valid until \d/m.test(await worker.page('/status')),
   );
 });

@@ -80,7 +80,7 @@ test.serial('PUSHMETRICS_HOST: that host is tried', async (t) => {
   const { log } = await startWorker(t, {
     env: { BACKEND_TYPE: 'memory', DISABLE_STATS: 'false', PUSHMETRICS_HOST: broadcast },
   });
-  await eventually('it is told', () =>
+  await eventually('the failure is logged', () =>
     log.lines.some((line) => /^warning Statistics do not reach .*255\.255/.test(line)),
   );
   t.pass();

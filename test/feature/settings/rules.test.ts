@@ -165,7 +165,7 @@ test('rules arrive over TLS with all settings of it', async (t) => {
   const worker = await launch(t, server.url, { env });
   (await server.stream(0)).send('1', 'a', [limitResource('r', 'd', 1)]);
   await t.notThrowsAsync(worker.started);
-  await eventually('the end of its certificate is told', async () =>
+  await eventually('the expiry of its certificate is reported', async () =>
     /^client certificate for management servers: valid until 2126-/m.test(
       await worker.page('/status'),
     ),
@@ -178,7 +178,7 @@ for (const name of tlsNames) {
     const { [name]: _left, ...others } = env;
     const { log } = await launch(t, server.url, { env: others });
     const isReported = /^error (?:Could not reach|Lost) the management server/;
-    await eventually('it is told', () => log.lines.some((line) => isReported.test(line)));
+    await eventually('it is logged', () => log.lines.some((line) => isReported.test(line)));
     t.is(server.streams.length, 0);
   });
 }

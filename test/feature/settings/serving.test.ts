@@ -95,7 +95,7 @@ test('GRPC_MAX_CONNECTIONS: for one more, the least used one is closed, which is
   const third = await connectCaller();
   t.true(await isServed(third), 'who comes is served');
   await eventually('the idle one is closed', () => idle.session.destroyed);
-  t.true(idle.hasGoaway, 'it is told to go, so that nothing it sends is lost');
+  t.true(idle.hasGoaway, 'it receives GOAWAY, so that no request is lost');
   t.true(await isServed(used), 'who asks is served on');
   t.regex(await worker.page('/stats'), /^ratelimit\.grpc\.cx_refused: 1$/m);
   t.true(worker.log.lines.some((line) => line.includes('GRPC_MAX_CONNECTIONS')));

@@ -63,7 +63,7 @@ test.serial('with all TLS settings such a store counts', async (t) => {
   const worker = await startWorker(t, { rules, env: { KVSTORE_URL: url, ...env } });
   t.is((await worker.decide('main')).status, 200);
   t.is(await redis.command('DBSIZE'), 1);
-  await eventually('the end of its certificate is told', async () =>
+  await eventually('the expiry of its certificate is reported', async () =>
     /^client certificate for the store: valid until 2126-/m.test(await worker.page('/status')),
   );
 });
@@ -73,7 +73,7 @@ for (const name of tlsNames) {
     const { url, env } = await startTlsServer(t);
     const { [name]: _left, ...others } = env;
     const { log } = await launchWorker(t, { rules, env: { KVSTORE_URL: url, ...others } });
-    await eventually('it is told', () =>
+    await eventually('the failure is logged', () =>
       log.lines.some((line) => line.startsWith(`warning key-value store ${url}: `)),
     );
     t.false(log.lines.some((line) => line.includes('Listening for HTTP')));

@@ -89,7 +89,7 @@ async function isBlocking({ command }: RedisServer): Promise<boolean> {
 }
 
 testBoth(
-  'counters are kept there, and the type says what the address is',
+  'counters are stored at the URL, and the type determines how it is read',
   {
     url: ['KVSTORE_URL', 'KVSTORE_PERSECOND_URL'],
     socketType: ['KVSTORE_SOCKET_TYPE', 'KVSTORE_PERSECOND_SOCKET_TYPE'],
@@ -224,7 +224,7 @@ testBoth(
 );
 
 testBoth(
-  'nothing changes, which is said',
+  'the setting has no effect, and a warning is logged',
   { pipelineLimit: ['KVSTORE_PIPELINE_LIMIT', 'KVSTORE_PERSECOND_PIPELINE_LIMIT'] },
   async (t, store, { pipelineLimit }) => {
     const redis = await startRedisServer(t);

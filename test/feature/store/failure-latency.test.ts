@@ -157,7 +157,7 @@ for (const mode of Object.keys(answersWhenOpen) as Mode[]) {
       ({ startedMs, tookMs }) => startedMs + tookMs < resumedMs,
     );
     logPhase(t, 'open', whenOpen);
-    t.log(`closed ${Math.round(closedMs - resumedMs)} ms after the server went on`);
+    t.log(`closed ${Math.round(closedMs - resumedMs)} ms after the server resumed`);
     logPhase(t, 'after', after);
 
     t.true(whenOpen.every(({ answer }) => answer.startsWith(answersWhenOpen[mode])));

@@ -158,7 +158,7 @@ test.serial('several processes: their statistics and states are those of the wor
     });
   const statuses = await Promise.all(Array.from({ length: 20 }, () => ask('day')));
   t.true(statuses.every((status) => status === 200));
-  await eventually('both processes have told', async () => {
+  await eventually('both processes have reported', async () => {
     const stats = await worker.page('/stats');
     return (
       /^ratelimit\.failure_mode\.allow: 20$/m.test(stats) &&

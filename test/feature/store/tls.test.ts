@@ -95,14 +95,14 @@ for (const [what, setup] of accepted) {
 
 const refused: [string, Setup, RegExp][] = [
   ['a certificate for another name', { server: misnamedCertificate }, /does not match certificate/],
-  ['a certificate of another authority', { server: strangerCertificate }, /self-signed|unable to/],
+  ['a certificate of another CA', { server: strangerCertificate }, /self-signed|unable to/],
   [
-    'a certificate of another authority, also when names are not verified',
+    'a certificate of another CA, even if names are not verified',
     { server: strangerCertificate, skipHostnameVerification: true },
     /self-signed|unable to/,
   ],
   ['no certificate where one is asked for', { needsClient: true }, /alert|closed|ECONNRESET/],
-  ['an authority that is none', { ca: 'nothing' }, /ca\.pem is not a certificate/],
+  ['an invalid CA', { ca: 'nothing' }, /ca\.pem is not a certificate/],
 ];
 for (const [what, setup, reason] of refused) {
   test.serial(`TLS fails: ${what}`, async (t) => {

@@ -150,7 +150,7 @@ test.serial(
       },
       rules,
     });
-    t.is(worker.output().match(/Listening for (gRPC|HTTP) on/g)?.length, 2, 'said once');
+    t.is(worker.output().match(/Listening for (gRPC|HTTP) on/g)?.length, 2, 'logged once');
     const [first, second] = await pidsOf(worker);
     t.true(second !== undefined && first !== undefined && first !== second);
 
@@ -247,12 +247,12 @@ test.serial(
     const [, victim = 0] = await pidsOf(worker);
     process.kill(victim, 'SIGKILL');
     const gone = /Process 2 \(pid \d+\) was ended by SIGKILL; another replaces it/;
-    await eventually('the primary says so', () => gone.test(worker.output()));
+    await eventually('the primary logs the end', () => gone.test(worker.output()));
     await allServe(worker, victim);
     const replacedAt = load.results.length;
     await eventually('all callers are answered again', () => answeredBy(replacedAt) === 8);
     const againAt = load.results.length;
-    await eventually('they go on', () => answeredBy(againAt) === 8);
+    await eventually('the others continue', () => answeredBy(againAt) === 8);
     await load.stop();
     const failures = load.results.filter(({ answer }) => answer !== 'OK');
     t.true(new Set(failures.map(({ caller }) => caller)).size <= 4, 'those of one process at most');
@@ -263,7 +263,7 @@ test.serial(
     );
 
     await redis.kill();
-    await eventually('each process says so', async () => {
+    await eventually('each process reports the failure', async () => {
       const states = [await healthOf(worker), await healthOf(worker)];
       return states.every((state) => state === 500);
     });
@@ -308,7 +308,7 @@ test.serial('a process that hangs keeps no caller once it is ended', async (t) =
   }
   await eventually('the other process serves all but one', () => isServed.size === 5);
   process.kill(victim, 'SIGKILL');
-  await eventually('the last one is told to go elsewhere', () => isClosed.size === 1);
+  await eventually('the last connection receives GOAWAY', () => isClosed.size === 1);
   t.true([...isClosed].every((socket) => !isServed.has(socket)));
   await allServe(worker, victim);
   worker.signal('SIGTERM');
@@ -426,7 +426,7 @@ test.serial('a silent store is logged once, and a signal ends the wait', async (
     },
     rules,
   });
-  await eventually('it is said', () => /127\.0\.0\.1:\d+.*ECONNREFUSED/.test(worker.output()));
+  await eventually('it is logged', () => /127\.0\.0\.1:\d+.*ECONNREFUSED/.test(worker.output()));
   const status = await worker.page('/status');
   t.regex(status, /^waiting for: the counter store/m);
   t.regex(status, /processes: 0 of 3 serve\n {2}process 1: pid \d+, starts, /);

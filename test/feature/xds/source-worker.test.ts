@@ -52,14 +52,14 @@ test('CONFIG_TYPE: it opens its ports with the first rules, follows each change,
   t.regex(await worker.page('/rlconfig'), /^shop\.k: unit=SECOND requests_per_unit=1000/);
 
   server.stop();
-  await eventually('the loss is said', () => /Lost the management server/.test(worker.output()));
+  await eventually('the loss is logged', () => /Lost the management server/.test(worker.output()));
   t.is(await decide(worker, 'shop'), 'OK');
 });
 
 // Proof of migrating.md: SIGTERM ends the wait for the first rules
 test('a signal ends it at once while it waits for rules', async (t) => {
   const worker = await spawnWorkerProcess(t, { env: environment(`127.0.0.1:${await freePort()}`) });
-  await eventually('the trouble is said', () => /Could not reach the man/.test(worker.output()));
+  await eventually('the failure is logged', () => /Could not reach the man/.test(worker.output()));
   worker.signal('SIGTERM');
   t.is(await worker.waitForEnd(60_000), 0);
 });
