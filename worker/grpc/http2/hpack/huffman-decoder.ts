@@ -2,19 +2,27 @@
 // means.
 import { endOfString, listHuffmanCodes } from './huffman-code.ts';
 
-/** A state is an inner node of the code's tree: the bits read since the last complete symbol. */
-const stateCount = 256;
+/**
+ * The inner nodes of the code's tree by number, from the root, 0. A node is the state of the decoder: the bits read
+ * since the last complete symbol lead from the root to it.
+ */
+const nodeCount = 256;
 /** The state after the end-of-string symbol, which is never left. */
-const failed = stateCount;
+const failed = nodeCount;
+/** The leaf of symbol 0 of the code's tree; those of the others follow. */
+const firstLeaf = nodeCount;
 
 /**
- * A step for each state and octet: the next state, and the symbols that the octet completes. There are at most two, as
- * no code has less than five bits.
+ * The symbols that the bits of one octet complete, and the state afterwards, in one number. An octet completes at most
+ * two symbols, as no code has less than five bits. The fields, from the lowest bit:
  *
- * From the lowest bit: first symbol (8), next state (9), second symbol (8), number of symbols (2).
- * The next state stands where the next octet can be joined to it to find the next step. Above them: 1 if
- * one of the symbols may be in no header value (RFC 9113, section 8.2.1).
+ * - 8 bits: the first symbol
+ * - 9 bits: the state; together with the next octet in the lowest bits it is the index of the next step
+ * - 8 bits: the second symbol
+ * - 2 bits: the number of symbols
+ * - 1 bit: 1 if one of the symbols is allowed in no header value (RFC 9113, section 8.2.1)
  */
+type Step = number;
 const stateShift = 8;
 const stateMask = 0x1ff << stateShift;
 const secondSymbolShift = 17;
@@ -23,6 +31,7 @@ const countMask = 3;
 const controlShift = 27;
 
 const tree = growTree();
+/** For each state and octet. */
 const steps = tabulateSteps();
 /** For each state: 1 if a string may end in it, with less than eight bits left, all of them ones. */
 const endings = tabulateEndings();
@@ -32,7 +41,7 @@ const scratch = Buffer.allocUnsafeSlow(8192);
 
 /** The string in bytes[start, end); undefined if its code or padding is invalid. */
 export function decodeHuffman(bytes: Buffer, start: number, end: number): string | undefined {
-  // Each step writes two symbols, even if it completes fewer.
+  // Each step writes two symbols, even if it completes fewer. A buffer stores the lowest eight bits of a number.
   const most = 2 * (end - start);
   const output = most <= scratch.length ? scratch : Buffer.allocUnsafeSlow(most);
   let state = 0;
@@ -82,66 +91,64 @@ export function isControl(octet: number): boolean {
   return octet === 0 || octet === 0x0a || octet === 0x0d;
 }
 
-/** The children of node n are at 2n and 2n + 1: the number of a node, or a symbol's complement. */
-function growTree(): Int16Array {
-  const children = new Int16Array(2 * stateCount);
+/** The children of node n are at 2n, for the bit 0, and 2n + 1: an inner node, or a leaf. */
+function growTree(): Uint16Array {
+  const children = new Uint16Array(2 * nodeCount);
   let nodes = 1;
   for (const [symbol, { bits, length }] of listHuffmanCodes().entries()) {
     let node = 0;
     for (let shift = length - 1; shift > 0; shift--) {
       const branch = 2 * node + ((bits >>> shift) & 1);
+      // The root is nobody's child, so 0 is a branch that no code has used yet.
       if (children[branch] === 0) children[branch] = nodes++;
       node = children[branch] ?? 0;
     }
-    children[2 * node + (bits & 1)] = ~symbol;
+    children[2 * node + (bits & 1)] = firstLeaf + symbol;
   }
   return children;
 }
 
-/** Combines each step from two four-bit steps, each of which completes at most one symbol. */
 function tabulateSteps(): Int32Array {
-  const halves = new Int32Array(16 * (stateCount + 1)).fill(failed << stateShift);
-  for (let index = 0; index < 16 * stateCount; index++) {
-    let node = index >>> 4;
-    let completed = 0;
-    for (let shift = 3; shift >= 0 && node !== failed; shift--) {
-      const child = tree[2 * node + ((index >>> shift) & 1)] ?? 0;
-      if (child >= 0) node = child;
-      else if (~child === endOfString) node = failed;
-      else {
-        completed = ~child | (1 << countShift);
-        node = 0;
-      }
-    }
-    halves[index] = completed | (node << stateShift);
-  }
-
-  const table = new Int32Array(256 * (stateCount + 1));
-  for (let index = 0; index < table.length; index++) {
-    const upper = halves[index >>> 4] ?? 0;
-    const lower = halves[((upper & stateMask) >>> 4) | (index & 15)] ?? 0;
-    const isSecond = upper >>> countShift === 1;
-    const step = isSecond ? moveToSecond(lower) + (upper & 0xff) + (1 << countShift) : lower;
-    table[index] = hasControl(step) ? step | (1 << controlShift) : step;
-  }
+  const table = new Int32Array(256 * (nodeCount + 1));
+  for (let state = 0; state <= failed; state++)
+    fillSteps(table, 256 * state, 8, state << stateShift);
   return table;
 }
 
-function hasControl(step: number): boolean {
-  const count = step >>> countShift;
-  return (
-    (count > 0 && isControl(step & 0xff)) ||
-    (count > 1 && isControl((step >>> secondSymbolShift) & 0xff))
-  );
+/**
+ * Fills the 2 ** bitsLeft places from `first`, which are for one state and all octets that begin with the same bits:
+ * `step` is what these bits have led to.
+ */
+function fillSteps(table: Int32Array, first: number, bitsLeft: number, step: Step): void {
+  if (bitsLeft === 0) {
+    table[first] = step;
+    return;
+  }
+  fillSteps(table, first, bitsLeft - 1, readBit(step, 0));
+  fillSteps(table, first + 2 ** (bitsLeft - 1), bitsLeft - 1, readBit(step, 1));
 }
 
-function moveToSecond(step: number): number {
-  const symbol = step & 0xff;
-  return step - symbol + (symbol << secondSymbolShift);
+function readBit(step: Step, bit: number): Step {
+  const state = (step & stateMask) >>> stateShift;
+  if (state === failed) return step;
+  const child = tree[2 * state + bit] ?? 0;
+  const symbols = step & ~stateMask;
+  if (child < firstLeaf) return symbols | (child << stateShift);
+  const symbol = child - firstLeaf;
+  // After a symbol the state is the root, 0.
+  return symbol === endOfString ? symbols | (failed << stateShift) : addSymbol(symbols, symbol);
 }
 
+function addSymbol(step: Step, symbol: number): Step {
+  const isFirst = step >>> countShift === 0;
+  const added = isFirst ? symbol : symbol << secondSymbolShift;
+  const control = isControl(symbol) ? 1 << controlShift : 0;
+  return (step | added | control) + (1 << countShift);
+}
+
+/** Padding is the beginning of the end-of-string symbol's code, which has ones only. */
 function tabulateEndings(): Uint8Array {
-  const table = new Uint8Array(stateCount + 1);
+  const table = new Uint8Array(nodeCount + 1);
   let node = 0;
   for (let ones = 0; ones < 8; ones++) {
     table[node] = 1;
