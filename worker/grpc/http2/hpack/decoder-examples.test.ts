@@ -1,7 +1,13 @@
 import test from 'ava';
+import {
+  createDecoder,
+  decode,
+  drainTable,
+  type Pair,
+  sizeOf,
+} from '../../../../test/support/hpack-blocks.ts';
 import { testScenarios } from '../../../../test/support/scenarios.ts';
 import { HpackError } from './decoder.ts';
-import { createDecoder, decode, drainTable, type Pair, sizeOf } from './decoder-fixture.ts';
 
 /** The size of each scenario's table, and the blocks so far. */
 const connections = new Map<string, { tableBytes: number; blocks: string[] }>();

@@ -2,8 +2,10 @@
 // octets that no encoder sends.
 import test from 'ava';
 import fc from 'fast-check';
+import { drainTable, type Pair, sizeOf, toPairs } from '../../../../test/support/hpack-blocks.ts';
+import { toHpackInteger, toHpackString } from '../../../../test/support/http2-frames.ts';
+import { createRandom, type Random } from '../../../../test/support/random.ts';
 import { createHpackDecoder, type HpackDecoder, HpackError } from './decoder.ts';
-import { drainTable, type Pair, sizeOf, toPairs } from './decoder-fixture.ts';
 import type { HeaderField } from './header-field.ts';
 import { listHuffmanCodes } from './huffman-code.ts';
 import { staticTable } from './static-table.ts';
@@ -33,7 +35,7 @@ class ModelEncoder {
   encode({ sizes, steps }: Block): Buffer {
     const octets: number[] = [];
     for (const size of sizes) {
-      octets.push(...integer(0x20, 5, size));
+      octets.push(...toHpackInteger(size, 5, 0x20));
       this.maxSize = size;
       this.#evict();
     }
@@ -45,14 +47,14 @@ class ModelEncoder {
     const known: Pair[] = [...toPairs(staticTable), ...this.table];
     const [name, value] = pair;
     const index = known.findIndex((entry) => entry[0] === name && entry[1] === value) + 1;
-    if (kind === 'indexed' && index > 0) return integer(0x80, 7, index);
+    if (kind === 'indexed' && index > 0) return [...toHpackInteger(index, 7, 0x80)];
     const nameIndex = indexesName ? known.findLastIndex((entry) => entry[0] === name) + 1 : 0;
     const strings = [...(nameIndex === 0 ? string(name, huffman) : []), ...string(value, huffman)];
-    if (kind === 'not added') return [...integer(0x00, 4, nameIndex), ...strings];
-    if (kind === 'never added') return [...integer(0x10, 4, nameIndex), ...strings];
+    if (kind === 'not added') return [...toHpackInteger(nameIndex, 4, 0x00), ...strings];
+    if (kind === 'never added') return [...toHpackInteger(nameIndex, 4, 0x10), ...strings];
     this.table.unshift(pair);
     this.#evict();
-    return [...integer(0x40, 6, nameIndex), ...strings];
+    return [...toHpackInteger(nameIndex, 6, 0x40), ...strings];
   }
 
   #evict(): void {
@@ -60,29 +62,16 @@ class ModelEncoder {
   }
 }
 
-function integer(representation: number, prefixBits: number, value: number): number[] {
-  const limit = 2 ** prefixBits - 1;
-  if (value < limit) return [representation | value];
-  const octets = [representation | limit];
-  let rest = value - limit;
-  while (rest >= 128) {
-    octets.push((rest % 128) + 128);
-    rest = Math.floor(rest / 128);
-  }
-  return [...octets, rest];
-}
-
 function string(text: string, huffman: boolean): number[] {
-  const octets = [...Buffer.from(text, 'latin1')];
-  if (!huffman) return [...integer(0, 7, octets.length), ...octets];
-  const bits = octets
+  if (!huffman) return [...toHpackString(text)];
+  const bits = [...Buffer.from(text, 'latin1')]
     .map((octet) => huffmanCodes[octet])
     .map((code) => code?.bits.toString(2).padStart(code.length, '0'))
     .join('');
   const coded = (bits.match(/.{1,8}/g) ?? []).map((group) =>
     Number.parseInt(group.padEnd(8, '1'), 2),
   );
-  return [...integer(0x80, 7, coded.length), ...coded];
+  return [...toHpackInteger(coded.length, 7, 0x80), ...coded];
 }
 
 const octetString = fc.string({
@@ -175,17 +164,6 @@ test('the same octets have the same meaning as long as the generation is the sam
   t.true(repetitions > 0);
 });
 
-/** Returns the same numbers each time; xorshift, see Marsaglia (2003). */
-function createRandom(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state ^= state << 13;
-    state ^= state >>> 17;
-    state ^= state << 5;
-    return (state >>> 0) % below;
-  };
-}
-
 test('200,000 random blocks are decoded or refused, and none retains more than the limits', (t) => {
   const random = createRandom(7541);
   const samples = createSamples();
@@ -220,15 +198,15 @@ function createSamples(): Buffer[] {
 }
 
 /** Random octets, or a valid block with some of its octets changed, cut off or repeated. */
-function createBlock(random: (below: number) => number, samples: readonly Buffer[]): Buffer {
-  const sample = samples[random(samples.length)];
-  if (sample === undefined || sample.length === 0 || random(4) === 0) {
-    return Buffer.from(Array.from({ length: random(40) }, () => random(256)));
+function createBlock(random: Random, samples: readonly Buffer[]): Buffer {
+  const sample = samples[random.below(samples.length)];
+  if (sample === undefined || sample.length === 0 || random.below(4) === 0) {
+    return Buffer.from(Array.from({ length: random.below(40) }, () => random.below(256)));
   }
   const bytes = Buffer.from(sample);
-  for (let changes = random(3); changes > 0; changes--) {
-    bytes[random(bytes.length)] = random(2) === 0 ? random(256) : 0xff;
+  for (let changes = random.below(3); changes > 0; changes--) {
+    bytes[random.below(bytes.length)] = random.below(2) === 0 ? random.below(256) : 0xff;
   }
-  const part = bytes.subarray(0, random(4) === 0 ? random(bytes.length) : bytes.length);
-  return random(8) === 0 ? Buffer.concat(new Array(random(20)).fill(part)) : part;
+  const part = bytes.subarray(0, random.below(4) === 0 ? random.below(bytes.length) : bytes.length);
+  return random.below(8) === 0 ? Buffer.concat(new Array(random.below(20)).fill(part)) : part;
 }

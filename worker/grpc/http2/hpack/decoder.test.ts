@@ -4,9 +4,6 @@ import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import test from 'ava';
-import { pluck } from '../../../../test/support/pluck.ts';
-import { testLines } from '../../../../test/support/reviewed-lines.ts';
-import { type HpackDecoder, HpackError } from './decoder.ts';
 import {
   added,
   createDecoder,
@@ -17,7 +14,11 @@ import {
   sizeOf,
   text,
   toPairs,
-} from './decoder-fixture.ts';
+} from '../../../../test/support/hpack-blocks.ts';
+import { toHpackInteger } from '../../../../test/support/http2-frames.ts';
+import { pluck } from '../../../../test/support/pluck.ts';
+import { testLines } from '../../../../test/support/reviewed-lines.ts';
+import { type HpackDecoder, HpackError } from './decoder.ts';
 import type { HeaderField } from './header-field.ts';
 
 const passesEnd = 'string passes the end of the block';
@@ -102,15 +103,8 @@ test('fields are appended to those of the caller', (t) => {
 test('a Huffman-coded string may be longer than the shared buffer for one', (t) => {
   const octets = 5 * 4096;
   const decoder = createDecoder();
-  // 0x80, then the length minus 127, in groups of seven bits.
-  const rest = octets - 127;
-  const length = Buffer.from([
-    0xff,
-    (rest & 0x7f) | 0x80,
-    ((rest >>> 7) & 0x7f) | 0x80,
-    rest >>> 14,
-  ]);
-  const [field] = decode(decoder, `01 ${length.toString('hex')} ${'18c6318c63'.repeat(4096)}`);
+  const length = toHpackInteger(octets, 7, 0x80).toString('hex');
+  const [field] = decode(decoder, `01 ${length} ${'18c6318c63'.repeat(4096)}`);
   t.is(field?.[1], 'a'.repeat(8 * 4096));
 });
 

@@ -1,6 +1,11 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { createDecoder, drainTable, type Pair, toPairs } from './decoder-fixture.ts';
+import {
+  createDecoder,
+  drainTable,
+  type Pair,
+  toPairs,
+} from '../../../../test/support/hpack-blocks.ts';
 import { encodeHeaderBlock } from './encoder.ts';
 import type { HeaderField } from './header-field.ts';
 import { staticTable } from './static-table.ts';

@@ -4,59 +4,42 @@ import { once } from 'node:events';
 import http2, { type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
 import net, { type Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
+import { type Pair, toPairs } from '../../../../test/support/hpack-blocks.ts';
+import {
+  flags,
+  frameTypes,
+  preface,
+  settingIds,
+  settingsAck,
+  splitFrames,
+  toFrame,
+  toSettings,
+} from '../../../../test/support/http2-frames.ts';
 import { listenFor } from '../../../../test/support/listen.ts';
 import { createHpackDecoder } from './decoder.ts';
-import { type Pair, toPairs } from './decoder-fixture.ts';
 import { encodeHeaderBlock } from './encoder.ts';
 import type { HeaderField } from './header-field.ts';
 import { staticTable } from './static-table.ts';
-
-const frameTypes = { headers: 1, settings: 4 };
-const flags = { ack: 1, endStream: 1, endHeaders: 4, priority: 0x20 };
-const prefaceLength = 24;
-const frameHeaderLength = 9;
-
-function toFrame(type: number, flagBits: number, stream: number, payload: Buffer): Buffer {
-  const header = Buffer.alloc(frameHeaderLength);
-  header.writeUIntBE(payload.length, 0, 3);
-  header[3] = type;
-  header[4] = flagBits;
-  header.writeUInt32BE(stream, 5);
-  return Buffer.concat([header, payload]);
-}
 
 /** A minimal server that shows header blocks as received, and answers with one. */
 function answerBlocks(
   socket: Socket,
   options: { tableBytes: number; answer: (block: Buffer) => Buffer },
 ): void {
-  const settings = Buffer.alloc(6);
-  // SETTINGS_HEADER_TABLE_SIZE
-  settings.writeUInt16BE(1, 0);
-  settings.writeUInt32BE(options.tableBytes, 2);
-  socket.write(toFrame(frameTypes.settings, 0, 0, settings));
-  let received = Buffer.alloc(0);
-  let position = prefaceLength;
+  socket.write(toSettings({ [settingIds.headerTableSize]: options.tableBytes }));
+  let received: Buffer = Buffer.alloc(0);
+  let position = preface.length;
   socket.on('data', (chunk) => {
     received = Buffer.concat([received, chunk]);
-    while (received.length >= position + frameHeaderLength) {
-      const end = position + frameHeaderLength + received.readUIntBE(position, 3);
-      if (received.length < end) return;
-      const type = received[position + 3];
-      const flagBits = received[position + 4] ?? 0;
-      const stream = received.readUInt32BE(position + 5);
-      const payload = received.subarray(position + frameHeaderLength, end);
-      position = end;
-      if (type === frameTypes.settings && (flagBits & flags.ack) === 0) {
-        socket.write(toFrame(frameTypes.settings, flags.ack, 0, Buffer.alloc(0)));
-      }
-      if (type === frameTypes.headers) {
-        const block = payload.subarray((flagBits & flags.priority) === 0 ? 0 : 5);
-        const answer = options.answer(block);
-        socket.write(
-          toFrame(frameTypes.headers, flags.endHeaders | flags.endStream, stream, answer),
-        );
-      }
+    if (received.length < position) return;
+    const { frames, rest } = splitFrames(received.subarray(position));
+    received = rest;
+    position = 0;
+    for (const { type, flags: bits, streamId, payload } of frames) {
+      if (type === frameTypes.settings && (bits & flags.ack) === 0) socket.write(settingsAck);
+      if (type !== frameTypes.headers) continue;
+      const answer = options.answer(payload.subarray((bits & flags.priority) === 0 ? 0 : 5));
+      socket.write(toFrame(type, flags.endHeaders | flags.endStream, streamId, answer));
     }
   });
 }

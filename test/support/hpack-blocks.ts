@@ -1,6 +1,11 @@
-// Fixtures for the tests of the decoder: blocks in hexadecimal, and the content of its table.
-import { createHpackDecoder, type HpackDecoder, HpackError } from './decoder.ts';
-import type { HeaderField } from './header-field.ts';
+// Blocks of headers in hexadecimal, and the content of the decoder's table.
+import {
+  createHpackDecoder,
+  type HpackDecoder,
+  HpackError,
+} from '../../worker/grpc/http2/hpack/decoder.ts';
+import type { HeaderField } from '../../worker/grpc/http2/hpack/header-field.ts';
+import { toHpackInteger, toHpackString } from './http2-frames.ts';
 
 export type Pair = readonly [name: string, value: string];
 
@@ -34,10 +39,9 @@ export function decode(decoder: HpackDecoder, hex: string): Pair[] {
 export function drainTable(decoder: HpackDecoder): Pair[] {
   const fields: HeaderField[] = [];
   for (let index = 62; ; index++) {
-    const rest = index - 127;
-    const block = rest < 0 ? [0x80 | index] : [0xff, (rest & 0x7f) | 0x80, rest >>> 7];
+    const block = toHpackInteger(index, 7, 0x80);
     try {
-      decoder.decode(Buffer.from(block), 0, block.length, fields);
+      decoder.decode(block, 0, block.length, fields);
     } catch (error) {
       if (error instanceof HpackError) return toPairs(fields);
       throw error;
@@ -54,7 +58,7 @@ export function added(name: string, value: string): string {
   return `40${text(name)}${text(value)}`;
 }
 
-/** A string of up to 126 octets, in hexadecimal. */
+/** A string, in hexadecimal. */
 export function text(value: string): string {
-  return Buffer.concat([Buffer.from([value.length]), Buffer.from(value, 'latin1')]).toString('hex');
+  return toHpackString(value).toString('hex');
 }
