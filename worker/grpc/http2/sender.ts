@@ -18,25 +18,23 @@ export interface SendingStream {
   readonly id: number;
   /** The number of bytes that may be sent. */
   sendWindow: number;
-  /** True until the end was sent. */
-  localOpen: boolean;
   /** Output that waits for a window. */
   readonly output: SendQueue | undefined;
   /** Called when there is room for more output. */
   deliver(): void;
+  /** Called when the queue and its end were sent. */
+  endSent(): void;
 }
 
-export interface SenderDeps<Stream extends SendingStream> {
+export interface SenderDeps {
   readonly clock: Clock;
   /** Called for the first output since `outputWritten`, except while the sender is muted. */
   readonly onOutput: () => void;
-  /** Called when the stream's end was sent. */
-  readonly onSent: (stream: Stream) => void;
 }
 
 export class Sender<Stream extends SendingStream> {
   readonly output = new Output();
-  readonly #deps: SenderDeps<Stream>;
+  readonly #deps: SenderDeps;
   /** Set while the peer's frames are read: the output is taken afterwards in any case. */
   isMuted = false;
   #isAnnounced = false;
@@ -54,7 +52,7 @@ export class Sender<Stream extends SendingStream> {
   /** The prefix of an answer's message. */
   answerHeaders: Uint8Array = messageHeaders;
 
-  constructor(deps: SenderDeps<Stream>) {
+  constructor(deps: SenderDeps) {
     this.#deps = deps;
   }
 
@@ -98,10 +96,11 @@ export class Sender<Stream extends SendingStream> {
       progressed ||= count !== undefined;
     } while (count !== undefined);
     this.#noteBlocked(stream, queue, progressed);
-    if (queue.isEmpty && queue.end !== undefined && stream.localOpen) {
-      stream.localOpen = false;
-      if (queue.end !== 'endStream') this.output.headers(stream.id, queue.end, true);
-      this.#deps.onSent(stream);
+    const { end } = queue;
+    if (queue.isEmpty && end !== undefined) {
+      queue.end = undefined;
+      if (end !== 'endStream') this.output.headers(stream.id, end, true);
+      stream.endSent();
     }
     this.announceOutput();
   }

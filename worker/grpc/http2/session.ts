@@ -114,7 +114,6 @@ export class Session implements StreamHost, FrameHandler {
     this.sender = new Sender({
       clock: deps.clock,
       onOutput: deps.onOutput,
-      onSent: (stream) => this.finished(stream),
     });
     this.output.settings({
       maxConcurrentStreams: limits.maxConcurrentStreams,

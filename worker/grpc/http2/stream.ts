@@ -36,14 +36,26 @@ interface HttpAnswer {
   readonly body: Uint8Array;
 }
 
+/**
+ * What a call waits for. It begins with `receiving`, may reach `ending` from each of the first four, and always reaches
+ * `ended`.
+ *
+ * - `receiving`: the rest of the request, or further messages of a bidirectional call
+ * - `decompressing`: the content of a message; messages after it are not read meanwhile
+ * - `queued`: the turn of a complete unary request that is large
+ * - `dispatched`: the answer of a unary method, which has the request
+ * - `ending`: the peer's windows; the answer is complete, and its end will be sent
+ * - `ended`: nothing; the answer was sent, or was not awaited any more after a reset or the connection's end
+ */
+type StreamState = 'receiving' | 'decompressing' | 'queued' | 'dispatched' | 'ending' | 'ended';
+
 /** What a stream needs of the connection. */
 export interface StreamHost extends Budget {
   readonly sender: Sender<Stream>;
   /** Called when everything was sent, including the end. */
   finished(stream: Stream): void;
-  /** Called when a call has ended before its method answered. */
+  /** Called when a call ends while its method or a decompression is at work: this continues until `abandonedCallEnded`. */
   callAbandoned(): void;
-  /** Called when an abandoned call has been answered. */
   abandonedCallEnded(): void;
   /** Lets the caller send more bytes, since earlier ones were processed. */
   consumed(stream: Stream): void;
@@ -70,10 +82,9 @@ export class Stream implements UnaryCall {
 
   /** Whether the caller may still send. */
   remoteOpen: boolean;
-  /** True until the end was sent. */
-  localOpen = true;
-  /** True after a reset by either side, or when the connection was closed: no answer is awaited. */
-  isGone = false;
+  #state: StreamState = 'receiving';
+  /** Whether a method or a decompression is still at work after the end of its call, which ignores the result. */
+  #isAbandoned = false;
 
   /** Windows: the bytes that the caller may send, and those that this side may send. */
   receiveWindow: number;
@@ -83,10 +94,8 @@ export class Stream implements UnaryCall {
   /** On the monotonic clock; undefined without grpc-timeout. */
   readonly deadlineMs: number | undefined;
 
-  #isDispatched = false;
-  /** True when the peer no longer awaits the method or the decompression in progress. */
-  #isGivenUp = false;
   #pending: PendingAnswer | undefined;
+  /** Whether the answer has begun. */
   #headersSent = false;
   #input: MessageReader | undefined;
   #output: SendQueue | undefined;
@@ -94,10 +103,9 @@ export class Stream implements UnaryCall {
   #httpAnswer: HttpAnswer | undefined;
   /** A unary call's message, until the request's end arrives. */
   #message: Buffer | undefined;
-  #isDecompressing = false;
-  /** A message that waits for decompression. */
+  /** A message whose decompression has not begun; undefined if the call ended before. */
   #compressed: Buffer | undefined;
-  /** Set from when it waits for its turn until it is answered or abandoned. */
+  /** The request while it has, or waits for, a turn. */
   #large: LargeRequest | undefined;
   /** Arrival time of the first bytes of an incomplete message, or of one that waits for the request's end. */
   #inputSinceMs = 0;
@@ -135,8 +143,8 @@ export class Stream implements UnaryCall {
 
   /** Handles more of the request; `endStream` marks the last part. The bytes belong to the caller again afterwards. */
   data(bytes: Buffer, start: number, end: number, endStream: boolean): void {
-    // Already answered: the rest of the request is ignored.
-    if (this.#isAnswered()) return;
+    // The rest of a request that is already answered is ignored.
+    if (this.#isOver()) return;
     if (this.#httpAnswer !== undefined) {
       this.#answerHttp(this.#httpAnswer);
       return;
@@ -180,9 +188,9 @@ export class Stream implements UnaryCall {
       this.#answerHttp(this.#httpAnswer);
       return;
     }
-    if (method === undefined || this.#isAnswered() || this.isGone) return;
+    if (method === undefined) return;
     this.#deliverMessages(method);
-    if (this.#isAnswered() || this.isGone || this.#isBlocked()) return;
+    if (!this.#canDeliver()) return;
     const input = this.#input;
     if (input?.remaining === 0 && this.#message === undefined) input.drop();
     if (this.remoteOpen) this.#host.consumed(this);
@@ -191,8 +199,8 @@ export class Stream implements UnaryCall {
 
   /** Ends the call, unless it is already answered. */
   end(status: GrpcErrorStatus, text: string): void {
-    if (this.#isAnswered() || this.isGone) return;
-    this.#giveUp();
+    if (this.#isOver()) return;
+    this.#abandonWork();
     this.#endWithError(status, text);
     this.#notifyMethod();
   }
@@ -205,12 +213,18 @@ export class Stream implements UnaryCall {
 
   /** Called when no answer is awaited any more: after a reset, or when the connection ends. */
   abandon(): void {
-    if (this.isGone) return;
-    this.#giveUp();
-    this.isGone = true;
+    if (this.#state === 'ended') return;
+    this.#abandonWork();
+    this.#state = 'ended';
     this.#output?.drop();
     this.#dropInput();
     this.#notifyMethod();
+  }
+
+  /** Called when the end of the answer was sent. */
+  endSent(): void {
+    this.#state = 'ended';
+    this.#host.finished(this);
   }
 
   /** Undefined if nothing was ever queued. */
@@ -224,13 +238,13 @@ export class Stream implements UnaryCall {
 
   /** Whether the method has the complete request, but has not answered. */
   get isAtWork(): boolean {
-    return (this.#isDispatched || this.#large !== undefined) && !this.#isAnswered();
+    return this.#state === 'dispatched' || this.#state === 'queued';
   }
 
   /** Bytes held because the caller does not continue its request. */
   get unfinished(): { readonly bytes: number; readonly sinceMs: number } | undefined {
     const bytes = this.#input?.bufferedBytes ?? 0;
-    if (bytes === 0 || this.isAtWork || this.#isDecompressing) return undefined;
+    if (bytes === 0 || this.#state !== 'receiving') return undefined;
     return { bytes, sinceMs: this.#inputSinceMs };
   }
 
@@ -251,12 +265,10 @@ export class Stream implements UnaryCall {
   succeed(message: Uint8Array, length = message.length): void {
     this.#pending = undefined;
     if (this.#large !== undefined) this.#endTurn();
-    if (this.#isGivenUp) this.#host.abandonedCallEnded();
-    else if (this.#isAnswered()) return;
-    else if (this.#host.sender.sendAnswer(this, message, length)) {
-      this.localOpen = false;
-      this.#host.finished(this);
-    } else {
+    if (this.#isAbandoned) this.#host.abandonedCallEnded();
+    else if (this.#state !== 'dispatched') return;
+    else if (this.#host.sender.sendAnswer(this, message, length)) this.endSent();
+    else {
       this.#queueMessage(message.subarray(0, length));
       this.#endWith(okTrailers);
     }
@@ -265,30 +277,29 @@ export class Stream implements UnaryCall {
   fail(status: GrpcErrorStatus, text: string): void {
     this.#pending = undefined;
     if (this.#large !== undefined) this.#endTurn();
-    if (this.#isGivenUp) this.#host.abandonedCallEnded();
-    else if (!this.#isAnswered()) this.#endWithError(status, text);
+    if (this.#isAbandoned) this.#host.abandonedCallEnded();
+    else if (this.#state === 'dispatched') this.#endWithError(status, text);
   }
 
   /**
-   * Whether the end of the answer was queued or sent. Not a getter: a private one costs a call of V8's runtime at each
-   * use.
+   * Whether nothing can be added to the answer. Not a getter: a private one costs a call of V8's runtime at each use.
    */
-  #isAnswered(): boolean {
-    return !this.localOpen || this.#output?.end !== undefined;
+  #isOver(): boolean {
+    return this.#state === 'ended' || this.#state === 'ending';
   }
 
-  /** Notes that the result of a method or decompression in progress will be ignored. */
-  #giveUp(): void {
-    if (!this.#isDispatched) this.#endTurn();
-    if (this.#isAnswered() || !(this.#isDispatched || this.#isDecompressing)) return;
-    this.#isGivenUp = true;
+  /** Whether the method accepts a message, if there is one. */
+  #canDeliver(): boolean {
+    return this.#state === 'receiving' && (this.#output?.bytes ?? 0) <= maxQueuedBytes;
+  }
+
+  /** The call ends by itself or by its peer: the result of work in progress will be ignored. */
+  #abandonWork(): void {
+    if (this.#state === 'queued') this.#endTurn();
+    if (this.#state !== 'dispatched' && this.#state !== 'decompressing') return;
+    this.#isAbandoned = true;
     this.head = noHead;
     this.#host.callAbandoned();
-  }
-
-  /** Whether the method receives nothing more for now. */
-  #isBlocked(): boolean {
-    return this.#isDecompressing || (this.#output?.bytes ?? 0) > maxQueuedBytes;
   }
 
   #answerHttp(answer: HttpAnswer): void {
@@ -309,10 +320,10 @@ export class Stream implements UnaryCall {
   }
 
   #dispatchUnary(method: UnaryMethod, bytes: Buffer, start: number, end: number): void {
-    this.#isDispatched = true;
+    this.#state = 'dispatched';
     const pending = method.answer(bytes, start, end, this);
     this.#dropInput();
-    if (!this.#isAnswered()) this.#pending = pending;
+    if (!this.#isOver()) this.#pending = pending;
   }
 
   /** The caller has sent everything; the method may receive it later. */
@@ -321,13 +332,14 @@ export class Stream implements UnaryCall {
       this.#dispatchUnary(method, message, 0, message.length);
       return;
     }
-    this.#large = {
+    const large = {
       bytes: message.length,
       begin: () => this.#dispatchUnary(method, message, 0, message.length),
     };
-    if (this.#host.largeRequests.add(this.#large)) return;
-    this.#large = undefined;
-    this.end(grpcStatus.resourceExhausted, 'too many large requests are waiting');
+    if (this.#host.largeRequests.add(large)) {
+      this.#large = large;
+      this.#state = 'queued';
+    } else this.end(grpcStatus.resourceExhausted, 'too many large requests are waiting');
   }
 
   #endTurn(): void {
@@ -341,11 +353,11 @@ export class Stream implements UnaryCall {
     this.#exchange = exchange;
     exchange.handler = method.open({
       send: (message) => {
-        if (this.#isAnswered() || this.isGone) return;
+        if (this.#isOver()) return;
         this.#host.sender.sendQueued(this, this.#queueMessage(message));
       },
       finish: (error) => {
-        if (this.#isAnswered() || this.isGone) return;
+        if (this.#isOver()) return;
         if (error !== undefined) this.end(error.status, error.text);
         else {
           this.#sendHeaders();
@@ -355,11 +367,11 @@ export class Stream implements UnaryCall {
       },
     });
     // The method may have ended the call before it returned a handler.
-    if (this.#isAnswered()) this.#notifyMethod();
+    if (this.#isOver()) this.#notifyMethod();
   }
 
   #deliverMessages(method: GrpcMethod): void {
-    while (!this.#isAnswered() && !this.isGone && !this.#isBlocked()) {
+    while (this.#canDeliver()) {
       const next = this.#input?.next();
       if (next === undefined || next.kind === 'incomplete') return;
       if (next.kind === 'too-large') {
@@ -380,7 +392,6 @@ export class Stream implements UnaryCall {
   }
 
   #requestEnded(method: GrpcMethod): void {
-    if (this.#isDispatched || this.#large !== undefined) return;
     if ((this.#input?.remaining ?? 0) > 0) {
       this.end(grpcStatus.internal, 'the request ended within a message');
     } else if (method.kind === 'stream') {
@@ -408,31 +419,30 @@ export class Stream implements UnaryCall {
       this.#notifyMethod();
       return;
     }
-    this.#isDecompressing = true;
+    this.#state = 'decompressing';
     this.#compressed = compressed;
     this.#host.decompressions.run((done) => {
       const bytes = this.#compressed;
       this.#compressed = undefined;
       if (bytes === undefined) {
-        this.#turnOver();
+        this.#ignoreDecompressed();
         done();
         return;
       }
       decompress(bytes, { maxOutputLength: this.#host.maxRequestBytes }, (error, message) => {
-        this.#turnOver();
-        this.#decompressed(method, error, message);
+        if (this.#state === 'decompressing') this.#decompressed(method, error, message);
+        else this.#ignoreDecompressed();
         done();
       });
     });
   }
 
-  #turnOver(): void {
-    this.#isDecompressing = false;
-    if (this.#isGivenUp) this.#host.abandonedCallEnded();
+  #ignoreDecompressed(): void {
+    if (this.#isAbandoned) this.#host.abandonedCallEnded();
   }
 
   #decompressed(method: GrpcMethod, error: Error | null, message: Buffer): void {
-    if (this.#isAnswered() || this.isGone) return;
+    this.#state = 'receiving';
     if (error !== null) this.#endDamaged(error);
     else if (this.#input?.hold(message.length) === false) this.#endOverfull();
     else {
@@ -492,14 +502,14 @@ export class Stream implements UnaryCall {
   /** Sends the end after the queue; with `endStream` the last chunk has the end. */
   #endWith(end: Uint8Array | 'endStream'): void {
     this.#dropInput();
+    this.#state = 'ending';
     const output = this.#output;
     if (output !== undefined && !output.isEmpty) {
       output.end = end;
       this.#host.sender.sendQueued(this, output);
     } else if (end !== 'endStream') {
-      this.localOpen = false;
       this.#host.sender.sendHeaders(this, end, true);
-      this.#host.finished(this);
+      this.endSent();
     }
   }
 }
