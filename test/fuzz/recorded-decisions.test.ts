@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { openRecordedDecisions } from '../../control-plane/authoring/rehearsal/replay/recorded-decisions.ts';
-import { createReplay } from '../../control-plane/authoring/rehearsal/replay/replay.ts';
+import { Replay } from '../../control-plane/authoring/rehearsal/replay/replay.ts';
 import { createRulesInTime } from '../../control-plane/authoring/rehearsal/rules-in-time.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
@@ -58,7 +58,7 @@ test('any file of recorded decisions is replayed, or its lines are omitted', asy
     for await (const batch of batches) {
       const startMs = batch[0]?.time ?? 0;
       const recordedBy = reading.headers[0]?.settings;
-      const replay = createReplay({ rules, against: undefined, recordedBy, startMs });
+      const replay = new Replay({ rules, against: undefined, recordedBy, startMs });
       for (const decision of batch) replay.receive(decision);
       const { decisions, failed, undecided } = replay.summary();
       if (decisions + failed + undecided !== batch.length) throw new Error('a decision is lost');

@@ -8,7 +8,7 @@ import type { RuleDocument } from '../../../../shared/rules/rule-document.ts';
 import { toTimeText } from '../../../../shared/rules/rule-end.ts';
 import { createRulesInTime, type RulesInTime } from '../rules-in-time.ts';
 import type { RecordedDecisions, RecordReading } from './recorded-decisions.ts';
-import { createReplay, type ReplaySummary } from './replay.ts';
+import { Replay, type ReplaySummary } from './replay.ts';
 
 export interface RecordingReplayInput {
   readonly recorded: RecordedDecisions;
@@ -47,7 +47,7 @@ export async function replayRecording(input: RecordingReplayInput): Promise<Repl
   const rules = createRulesInTime(documents, options);
   const otherRules = others && createRulesInTime(others, options);
   const { batches, reading } = recorded;
-  let replay: ReturnType<typeof createReplay> | undefined;
+  let replay: Replay | undefined;
   let isCut = false;
   for await (const batch of batches) {
     const wanted =
@@ -59,7 +59,7 @@ export async function replayRecording(input: RecordingReplayInput): Promise<Repl
         findRefusal(rules, startMs) ?? (otherRules && findRefusal(otherRules, startMs));
       if (refusal !== undefined) return { ok: false, message: refusal };
       const recordedBy = reading.headers[0]?.settings;
-      replay = createReplay({ rules, against: otherRules, recordedBy, startMs });
+      replay = new Replay({ rules, against: otherRules, recordedBy, startMs });
     }
     for (const decision of wanted) replay?.receive(decision);
     isCut = isEnough();

@@ -18,12 +18,6 @@ export interface ReplayOptions {
   readonly startMs: number;
 }
 
-export interface Replay {
-  /** Accepts decisions in chronological order; a few seconds late is fine. */
-  receive(decision: RecordedDecision): void;
-  summary(): ReplaySummary;
-}
-
 export interface ReplaySummary extends ReplayTally {
   /** Wall time in milliseconds. */
   readonly firstMs: number;
@@ -40,53 +34,58 @@ export interface ReplaySummary extends ReplayTally {
   readonly undecided: number;
 }
 
-export function createReplay(options: ReplayOptions): Replay {
-  const settings = toSettings(options.recordedBy);
-  const { startMs } = options;
-  const after = createRehearsal({ rules: options.rules, settings, startMs });
-  const before = options.against && createRehearsal({ rules: options.against, settings, startMs });
-  const tally = createTally();
-  let firstMs = startMs;
-  let lastMs = startMs;
-  let [decisions, asRecorded, failed, withoutStore, undecided] = [0, 0, 0, 0, 0];
+/** `after`: under the rules; `before`: under the rules to compare with, or as recorded. */
+export class Replay {
+  readonly #after: Rehearsal;
+  readonly #before: Rehearsal | undefined;
+  readonly #tally = createTally();
+  readonly #counts;
 
-  return {
-    receive(recorded) {
-      const { time, statuses } = recorded;
-      if (statuses === undefined) {
-        failed++;
-        return;
-      }
-      firstMs = Math.min(firstMs, time);
-      lastMs = Math.max(lastMs, time);
-      if (statuses.some(({ fallback }) => fallback !== undefined && fallback !== 'cache')) {
-        withoutStore++;
-      }
-      const request = toRequest(recorded);
-      const now = decide(after, request, recorded);
-      const then = before === undefined ? toAnswer(recorded) : decide(before, request, recorded);
-      if (now === undefined || then === undefined) {
-        undecided++;
-        return;
-      }
-      decisions++;
-      const shown = before === undefined ? now : then;
-      if (shown.isOver === (recorded.code === 'OVER_LIMIT')) asRecorded++;
-      tally.countRequest(then.isOver, now.isOver);
-      for (const [index, { entries }] of request.descriptors.entries()) {
-        if (statuses[index]?.sampled === false) continue;
-        const rule = now.ruleOf(index) ?? then.ruleOf(index);
-        if (rule === undefined) continue;
-        const isOverThen = then.overs[index] === true;
-        const isOverNow = now.overs[index] === true;
-        tally.countDescriptor(rule, entries, isOverThen, isOverNow);
-      }
-    },
-    summary: () => ({
-      ...tally.read(),
-      ...{ firstMs, lastMs, decisions, asRecorded, failed, withoutStore, undecided },
-    }),
-  };
+  constructor({ rules, against, recordedBy, startMs }: ReplayOptions) {
+    const settings = toSettings(recordedBy);
+    this.#after = createRehearsal({ rules, settings, startMs });
+    this.#before = against && createRehearsal({ rules: against, settings, startMs });
+    const none = { decisions: 0, asRecorded: 0, failed: 0, withoutStore: 0, undecided: 0 };
+    this.#counts = { firstMs: startMs, lastMs: startMs, ...none };
+  }
+
+  /** Accepts decisions in chronological order; a few seconds late is fine. */
+  receive(recorded: RecordedDecision): void {
+    const counts = this.#counts;
+    const { time, statuses } = recorded;
+    if (statuses === undefined) {
+      counts.failed++;
+      return;
+    }
+    counts.firstMs = Math.min(counts.firstMs, time);
+    counts.lastMs = Math.max(counts.lastMs, time);
+    if (statuses.some(({ fallback }) => fallback !== undefined && fallback !== 'cache')) {
+      counts.withoutStore++;
+    }
+    const request = toRequest(recorded);
+    const after = decide(this.#after, request, recorded);
+    const before = this.#before ? decide(this.#before, request, recorded) : toAnswer(recorded);
+    if (after === undefined || before === undefined) {
+      counts.undecided++;
+      return;
+    }
+    counts.decisions++;
+    const replayed = this.#before ? before : after;
+    if (replayed.isOver === (recorded.code === 'OVER_LIMIT')) counts.asRecorded++;
+    this.#tally.countRequest(before.isOver, after.isOver);
+    for (const [index, { entries }] of request.descriptors.entries()) {
+      if (statuses[index]?.sampled === false) continue;
+      const rule = after.ruleOf(index) ?? before.ruleOf(index);
+      if (rule === undefined) continue;
+      const isOverBefore = before.overs[index] === true;
+      const isOverAfter = after.overs[index] === true;
+      this.#tally.countDescriptor(rule, entries, isOverBefore, isOverAfter);
+    }
+  }
+
+  summary(): ReplaySummary {
+    return { ...this.#tally.read(), ...this.#counts };
+  }
 }
 
 /** One side's answer to a request. */
