@@ -99,7 +99,7 @@ function growTree(): Uint16Array {
     let node = 0;
     for (let shift = length - 1; shift > 0; shift--) {
       const branch = 2 * node + ((bits >>> shift) & 1);
-      // The root is nobody's child, so 0 is a branch that no code has used yet.
+      // The root is the child of no node, so 0 is a branch that no code has used yet.
       if (children[branch] === 0) children[branch] = nodes++;
       node = children[branch] ?? 0;
     }
