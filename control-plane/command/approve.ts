@@ -12,10 +12,8 @@ interface ApproveOptions extends AdminOptions, WaitOptions {
   readonly json?: boolean;
 }
 
-export const addApprove: AddCommand = (program, frame) => {
-  const command = program
-    .command('approve')
-    .summary('approve a revision that is held back')
+export const addApprove: AddCommand = (command, frame) => {
+  command
     .description(
       'A revision that would leave no domain, or remove more than half of the limits (at least 10), is held back until it is approved, and so is one that no share of the workers can have first. `status` names it, and why.',
     )

@@ -14,14 +14,11 @@ interface AuditOptions extends AdminOptions {
   readonly json?: boolean;
 }
 
-export const addAudit: AddCommand = (program, frame) => {
+export const addAudit: AddCommand = (command, frame) => {
   const { io, fail } = frame;
-  const command = program
-    .command('audit')
-    .summary('list what users and the programs did')
-    .description(
-      'Lists pushes, rollbacks, approvals, resets, lifts, pauses, what was taken back and who leads a rollout, the newest first, with who did it and why.',
-    );
+  command.description(
+    'Lists pushes, rollbacks, approvals, resets, lifts, pauses, what was taken back and who leads a rollout, the newest first, with who did it and why.',
+  );
   addAdminOptions(command)
     .option('--who <name>', 'only by this user: part of a name')
     .option(

@@ -41,10 +41,8 @@ import {
   readRuleInput,
 } from './input/rule-input.ts';
 
-export const addCheck: AddCommand = (program, frame) => {
-  const command = program
-    .command('check')
-    .summary('find what is wrong with rules')
+export const addCheck: AddCommand = (command, frame) => {
+  command
     .description(
       'Reads rules as a worker does and reports every problem with its place. Named files are read whatever their names, below directories *.yaml and *.yml.',
     )

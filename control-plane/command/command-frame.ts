@@ -22,9 +22,9 @@ export interface CommandFrame {
   readonly fail: (message: string) => void;
 }
 
-/** Adds one command to the program, with its options, its help (including exit codes) and its action. Expensive modules
- * are loaded in the action. */
-export type AddCommand = (program: Command, frame: CommandFrame) => void;
+/** Gives a command its options, its help (including exit codes) and its action. Expensive modules are loaded in the
+ * action. */
+export type AddCommand = (command: Command, frame: CommandFrame) => void;
 
 /** The codes are the same for every command, whose help explains 1. 2 also means wrong arguments. The others are for
  * pipelines that react: by waiting, repairing, or reading again. */

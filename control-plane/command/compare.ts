@@ -35,10 +35,8 @@ interface GivenAddress {
   readonly isTls: boolean;
 }
 
-export const addCompare: AddCommand = (program, frame) => {
-  const command = program
-    .command('compare')
-    .summary('ask two services the same requests')
+export const addCompare: AddCommand = (command, frame) => {
+  command
     .description(
       'Asks two rate limit services recorded requests, each request both at once, and prints every difference in code, limit, remaining, reset, headers and metadata. For moving from one service to another.',
     )

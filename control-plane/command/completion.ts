@@ -19,10 +19,8 @@ const programs = [
   { name: 'router', summary: 'serve a folder of controllers over HTTP' },
 ];
 
-export const addCompletion: AddCommand = (program, { io }) => {
-  const command = program
-    .command('completion')
-    .summary('print a script for completion in a shell')
+export const addCompletion: AddCommand = (command, { io }) => {
+  command
     .description('Prints a script that makes a shell complete commands, options and their values.')
     .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(scripts)))
     .option('--name <command>', 'the name under which you run the control plane', packageCommand)
@@ -43,7 +41,7 @@ ${describeExitCodes('printed', 'not used', 'wrong usage')}`,
       }
       const script = scripts[shell](
         name,
-        toCompletedCommands(program),
+        toCompletedCommands(command.parent ?? command),
         name === packageCommand ? programs : [],
       );
       io.write(json ? `${JSON.stringify({ shell, script })}\n` : script);

@@ -29,11 +29,9 @@ interface CountersOptions extends AdminOptions, WaitOptions {
   readonly json?: boolean;
 }
 
-export const addCounters: AddCommand = (program, frame) => {
+export const addCounters: AddCommand = (command, frame) => {
   const { io, finish, fail } = frame;
-  const command = program
-    .command('counters')
-    .summary('show or reset the counters of a request, or lift their limits for a time')
+  command
     .description(
       'Asks the workers how much of their limits descriptors have used, resets their counters, or lifts their limits for a time.',
     )

@@ -26,10 +26,8 @@ interface DiffOptions extends AdminOptions {
 
 const gitPrefix = 'git:';
 
-export const addDiff: AddCommand = (program, { io, finish, fail }) => {
-  const command = program
-    .command('diff')
-    .summary('what changes for requests between two sets of rules')
+export const addDiff: AddCommand = (command, { io, finish, fail }) => {
+  command
     .description(
       'Compares what two sets of rules mean for requests: limits added, removed, raised or lowered, requests newly blocked or unlimited, shadow mode, sharing, metrics. The order of files and rules does not matter.',
     )

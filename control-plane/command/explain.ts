@@ -35,10 +35,8 @@ interface ExplainOptions extends RuleInputOptions, AdminOptions {
 /** How many domains are listed when the requested one does not exist. */
 const maxDomainsShown = 20;
 
-export const addExplain: AddCommand = (program, { io, finish, fail }) => {
-  const command = program
-    .command('explain')
-    .summary('which rule a request matches, and why not the others')
+export const addExplain: AddCommand = (command, { io, finish, fail }) => {
+  command
     .description(
       'Searches rules for a request level by level, and shows each candidate rule, the limit, the key in the counter store and the name in the statistics.',
     )

@@ -23,14 +23,11 @@ interface ListedRevision extends RevisionJson {
   readonly outcome?: RevisionOutcomeJson | null;
 }
 
-export const addHistory: AddCommand = (program, frame) => {
+export const addHistory: AddCommand = (command, frame) => {
   const { io } = frame;
-  const command = program
-    .command('history')
-    .summary('list the last revisions, or those that changed a rule')
-    .description(
-      'Lists revisions of the store, the newest first, and what became of each: since when and until when it was in force, or by whom and why it was taken back or held back. With --rule, the revisions that changed a rule, each with its value before and after.',
-    );
+  command.description(
+    'Lists revisions of the store, the newest first, and what became of each: since when and until when it was in force, or by whom and why it was taken back or held back. With --rule, the revisions that changed a rule, each with its value before and after.',
+  );
   addAdminOptions(command)
     .option('--limit <number>', 'how many, up to 1000; of changes of a rule up to 100', '20')
     .option(

@@ -11,11 +11,9 @@ interface PushOptions extends ChangeOptions {
   readonly dryRun?: boolean;
 }
 
-export const addPush: AddCommand = (program, frame) => {
+export const addPush: AddCommand = (command, frame) => {
   const { io, finish } = frame;
-  const command = program
-    .command('push')
-    .summary('make the files of a directory the newest revision')
+  command
     .description(
       'Sends all *.yaml and *.yml below a directory to a control plane, and prints first what that changes. They replace all files of its store; rules with errors are refused.',
     )

@@ -3,10 +3,8 @@ import { addChangeOptions, type ChangeOptions, sendChange } from './admin/change
 import type { AddCommand } from './command-frame.ts';
 import { parseRevision, revisionHelp } from './revision-argument.ts';
 
-export const addRollback: AddCommand = (program, frame) => {
-  const command = program
-    .command('rollback')
-    .summary('go back to an earlier revision')
+export const addRollback: AddCommand = (command, frame) => {
+  command
     .description(
       'Makes a new revision that has the files of an earlier one. `history` lists revisions. All workers get it at once, also where revisions are rolled out in steps, unless --steps is given; a rollout that is under way ends with it.',
     )

@@ -24,10 +24,8 @@ interface RolloutOptions extends AdminOptions {
 
 const actions = ['status', 'pause', 'resume', 'retry', 'promote', 'abort'];
 
-export const addRollout: AddCommand = (program, frame) => {
-  const command = program
-    .command('rollout')
-    .summary('show or control the rollout of a revision')
+export const addRollout: AddCommand = (command, frame) => {
+  command
     .description(
       'Where `serve --rollout` is given, a new revision reaches the workers in steps. This shows its state, or controls it.',
     )

@@ -23,7 +23,7 @@ export async function runCommand(args: readonly string[], given: CommandIo): Pro
       exitCode = exitCodes.error;
     },
   };
-  const program = await createProgram(frame, args[0]);
+  const program = await createProgram(frame, args);
   try {
     await program.parseAsync(rewriteSingleDash(args, program), { from: 'user' });
     return exitCode;

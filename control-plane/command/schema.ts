@@ -12,10 +12,8 @@ const schemas = {
     (await import('../authoring/rehearsal/rule-tests/test-keys.ts')).formatTestSchema(),
 } as const satisfies Readonly<Record<string, () => Promise<string>>>;
 
-export const addSchema: AddCommand = (program, { io }) => {
-  program
-    .command('schema')
-    .summary('print the JSON Schema of a kind of documents, for editors')
+export const addSchema: AddCommand = (command, { io }) => {
+  command
     .description(
       'Prints the JSON Schema of rules documents, of their tests, of the policy for them, or of the groups of nodes that get them. An editor with a YAML language server completes keys, explains them and marks mistakes while you write; `check` and `test` see more.',
     )

@@ -12,10 +12,8 @@ import { controlPlaneTable } from '../server/settings/table.ts';
 import { parseControlPlaneSettings } from '../server/settings.ts';
 import type { AddCommand, CommandIo } from './command-frame.ts';
 
-export const addServe: AddCommand = (program, { io }) => {
-  const command = program
-    .command('serve')
-    .summary('serve rules to workers, from a directory or a Git repository')
+export const addServe: AddCommand = (command, { io }) => {
+  command
     .description(
       'Follows a directory or a Git repository, serves its rules to workers (xDS), and an admin API. Rules with errors are never served: workers keep what they have.',
     )

@@ -10,13 +10,10 @@ interface StatusOptions extends AdminOptions, WaitOptions {
   readonly json?: boolean;
 }
 
-export const addStatus: AddCommand = (program, { io, finish, fail }) => {
-  const command = program
-    .command('status')
-    .summary('is the newest revision in force on every connected worker?')
-    .description(
-      'Asks a control plane for the newest revision and for what every connected worker has, and answers in one line. The answer covers its peers too.',
-    );
+export const addStatus: AddCommand = (command, { io, finish, fail }) => {
+  command.description(
+    'Asks a control plane for the newest revision and for what every connected worker has, and answers in one line. The answer covers its peers too.',
+  );
   addAdminOptions(command).option(
     '--revision <id>',
     `ask for this revision: it, or one that was made from it, has to be the newest one; ${revisionHelp}`,

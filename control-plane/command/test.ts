@@ -15,10 +15,8 @@ interface TestOptions {
   readonly coverage?: boolean;
 }
 
-export const addTest: AddCommand = (program, { io, finish, fail }) => {
-  const command = program
-    .command('test')
-    .summary('run tests of rules')
+export const addTest: AddCommand = (command, { io, finish, fail }) => {
+  command
     .description(
       'Asks the requests of test files of a worker without ports, and compares its answers with what is expected. Named files are read whatever their names, below directories *_test.yaml and *_test.yml.',
     )

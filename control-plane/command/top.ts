@@ -15,11 +15,9 @@ interface TopOptions extends AdminOptions {
   readonly json?: boolean;
 }
 
-export const addTop: AddCommand = (program, frame) => {
+export const addTop: AddCommand = (command, frame) => {
   const { io, finish } = frame;
-  const command = program
-    .command('top')
-    .summary('show the values that are limited most')
+  command
     .description(
       'Shows which values were limited most in the last one or two minutes, and the rules with the most hits over limit, as the workers report them.',
     )

@@ -18,10 +18,8 @@ interface WatchOptions {
   readonly json?: boolean;
 }
 
-export const addWatch: AddCommand = (program, frame) => {
-  program
-    .command('watch')
-    .summary('show what a worker would get over xDS')
+export const addWatch: AddCommand = (command, frame) => {
+  command
     .description(
       'Asks a management server for rate limits as a worker does (state of the world), and prints each response until the server ends the stream or a signal ends the command.',
     )
