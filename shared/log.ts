@@ -1,7 +1,7 @@
 // The log of both programs: one line per message, in the formats of the reference service.
 // shared/repeated-log.ts limits repeats.
+import { createRequire } from 'node:module';
 import { styleText } from 'node:util';
-import { pino } from 'pino';
 import { trimEnd } from './trim-end.ts';
 
 /** The levels from the most severe to the most detailed, by the names that lines have. */
@@ -84,6 +84,8 @@ const levelNumbers = Object.fromEntries(
 ) as Record<LogLevel, number>;
 
 function createJsonWriter(write: LogOptions['write'], wallMs: () => number) {
+  // Loaded only for this format: it takes longer than the rest of the log.
+  const { pino } = createRequire(import.meta.url)('pino') as typeof import('pino');
   const logger = pino<LogLevel>(
     {
       level: 'trace',

@@ -4,9 +4,9 @@ import type { WorkHead } from './work-thread.ts';
 
 const load: Readonly<Record<WorkHead['work'], () => Promise<DoJob>>> = {
   build: async () => (await import('./snapshot/building-side.ts')).doBuildJob,
-  lift: async () => (await import('./admin/lift-job.ts')).doLiftJob,
+  lift: async () => (await import('./admin/lift-side.ts')).doLiftJob,
   diff: async () => (await import('./admin/diff-side.ts')).doDiffJob,
-  effect: async () => (await import('./admin/effect-job.ts')).doEffectJob,
+  effect: async () => (await import('./admin/effect-side.ts')).doEffectJob,
 };
 
 serveJobs(async (next, send, check) => {

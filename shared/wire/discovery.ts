@@ -1,14 +1,13 @@
 // Loads the discovery interfaces of proto/ and gives them types, for the control plane that serves them and the worker
 // that follows them.
 import type { MethodDefinition } from '@grpc/proto-loader';
-import { loadSync } from '@grpc/proto-loader';
-import { ownPath } from '../own-files.ts';
 import type {
   DeltaDiscoveryRequestMessage,
   DeltaDiscoveryResponseMessage,
   DiscoveryRequestMessage,
   DiscoveryResponseMessage,
 } from './discovery-messages.ts';
+import { loadDefinitions } from './service-definitions.ts';
 
 type Method<Request, Response> = MethodDefinition<Request, Response, Request, Response>;
 type SotwMethod = Method<DiscoveryRequestMessage, DiscoveryResponseMessage>;
@@ -28,10 +27,7 @@ export type RateLimitConfigDiscoveryDefinition = {
   readonly StreamRlsConfigs: SotwMethod;
 };
 
-/**
- * Messages are plain objects: camelCase names, every field present. `requestDeserialize` and
- * `responseDeserialize` throw on bytes that are not the message.
- */
+/** `requestDeserialize` and `responseDeserialize` throw on bytes that are not the message. */
 export interface DiscoveryProtos {
   readonly aggregated: AggregatedDiscoveryDefinition;
   readonly rateLimitConfig: RateLimitConfigDiscoveryDefinition;
@@ -42,20 +38,12 @@ const files = [
   'ratelimit/service/ratelimit/v3/rls_conf_ds.proto',
 ];
 
-/** Reads the files of proto/, which takes some milliseconds: call it once per process, in the composition root. */
+/** Call it once per process, in the composition root. */
 export function loadDiscoveryProtos(): DiscoveryProtos {
-  const definition = loadSync(files, {
-    includeDirs: [ownPath('proto')],
-    longs: String,
-    defaults: true,
-    oneofs: true,
-  });
+  const definitions = loadDefinitions(files);
+  const byName = <Definition>(name: string) => definitions[name] as Definition;
   return {
-    aggregated: definition[
-      'envoy.service.discovery.v3.AggregatedDiscoveryService'
-    ] as unknown as AggregatedDiscoveryDefinition,
-    rateLimitConfig: definition[
-      'ratelimit.service.ratelimit.v3.RateLimitConfigDiscoveryService'
-    ] as unknown as RateLimitConfigDiscoveryDefinition,
+    aggregated: byName('envoy.service.discovery.v3.AggregatedDiscoveryService'),
+    rateLimitConfig: byName('ratelimit.service.ratelimit.v3.RateLimitConfigDiscoveryService'),
   };
 }

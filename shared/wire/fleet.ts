@@ -1,13 +1,9 @@
 // Loads the interface of the link between workers and their control plane, and gives it types.
 import type { MethodDefinition } from '@grpc/proto-loader';
-import { loadSync } from '@grpc/proto-loader';
-import { ownPath } from '../own-files.ts';
 import type { FromWorkerMessage, ToWorkerMessage } from './fleet-messages.ts';
+import { loadDefinitions } from './service-definitions.ts';
 
-/**
- * Messages are plain objects: camelCase names, every field present, integers as numbers. The functions for
- * deserializing throw on bytes that are not the message.
- */
+/** Integers are numbers. The functions for deserializing throw on bytes that are not the message. */
 export type FleetLink = MethodDefinition<
   FromWorkerMessage,
   ToWorkerMessage,
@@ -15,15 +11,9 @@ export type FleetLink = MethodDefinition<
   ToWorkerMessage
 >;
 
-/** Reads the file of proto/, which takes a millisecond: call it once per process, in the composition root. */
+/** Call it once per process, in the composition root. */
 export function loadFleetLink(): FleetLink {
-  const definition = loadSync('ratelane/fleet/v1/fleet.proto', {
-    includeDirs: [ownPath('proto')],
-    longs: Number,
-    enums: Number,
-    defaults: true,
-    oneofs: true,
-  });
-  const service = definition['ratelane.fleet.v1.Fleet'] as unknown as { readonly Link: FleetLink };
-  return service.Link;
+  const options = { longs: Number, enums: Number };
+  const definitions = loadDefinitions(['ratelane/fleet/v1/fleet.proto'], options);
+  return (definitions['ratelane.fleet.v1.Fleet'] as { readonly Link: FleetLink }).Link;
 }

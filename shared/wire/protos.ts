@@ -1,6 +1,5 @@
 // Loads the interfaces of proto/ and gives them types.
-import { loadSync, type MessageTypeDefinition, type MethodDefinition } from '@grpc/proto-loader';
-import { ownPath } from '../own-files.ts';
+import type { MessageTypeDefinition, MethodDefinition } from '@grpc/proto-loader';
 import type {
   HealthCheckRequestMessage,
   HealthCheckResponseMessage,
@@ -8,6 +7,7 @@ import type {
 } from './health-messages.ts';
 import type { RateLimitConfigMessage } from './rate-limit-config-message.ts';
 import type { RateLimitRequestMessage, RateLimitResponseMessage } from './rate-limit-messages.ts';
+import { loadDefinitions } from './service-definitions.ts';
 
 type Method<Request, Response> = MethodDefinition<Request, Response, Request, Response>;
 
@@ -26,10 +26,7 @@ export type ReflectionServiceDefinition = {
   readonly ServerReflectionInfo: Method<object, object>;
 };
 
-/**
- * Messages are plain objects: camelCase names, 64-bit integers as decimal strings, enums as
- * numbers, every field present. `deserialize` throws on bytes that are not the message.
- */
+/** `deserialize` throws on bytes that are not the message. */
 export interface Protos {
   readonly rateLimitService: RateLimitServiceDefinition;
   readonly healthService: HealthServiceDefinition;
@@ -46,26 +43,14 @@ export const protoFiles = [
   'ratelimit/config/ratelimit/v3/rls_conf.proto',
 ];
 
-const includeDirs = [ownPath('proto')];
-
-/** Reads the files of proto/, which takes some milliseconds: call it once per process, in the composition root. */
+/** Call it once per process, in the composition root. */
 export function loadProtos(): Protos {
-  const definition = loadSync(protoFiles, {
-    includeDirs,
-    longs: String,
-    defaults: true,
-    oneofs: true,
-  });
+  const definitions = loadDefinitions(protoFiles);
+  const byName = <Definition>(name: string) => definitions[name] as Definition;
   return {
-    rateLimitService: definition[
-      'envoy.service.ratelimit.v3.RateLimitService'
-    ] as unknown as RateLimitServiceDefinition,
-    healthService: definition['grpc.health.v1.Health'] as unknown as HealthServiceDefinition,
-    reflectionService: definition[
-      'grpc.reflection.v1.ServerReflection'
-    ] as unknown as ReflectionServiceDefinition,
-    rateLimitConfig: definition[
-      'ratelimit.config.ratelimit.v3.RateLimitConfig'
-    ] as unknown as MessageTypeDefinition<RateLimitConfigMessage, RateLimitConfigMessage>,
+    rateLimitService: byName('envoy.service.ratelimit.v3.RateLimitService'),
+    healthService: byName('grpc.health.v1.Health'),
+    reflectionService: byName('grpc.reflection.v1.ServerReflection'),
+    rateLimitConfig: byName('ratelimit.config.ratelimit.v3.RateLimitConfig'),
   };
 }

@@ -8,6 +8,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { handshakeLimitMs, limitHttpConnections } from '../../shared/connection-limit.ts';
 import { errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
+import { noSchemas } from '../../shared/no-schemas.ts';
 import { createRepeatedLog } from '../../shared/repeated-log.ts';
 import type { TlsWatch } from '../../shared/tls.ts';
 import { boundAddress, type ListenAddress, toListenError } from '../grpc/listen-address.ts';
@@ -55,9 +56,6 @@ const limitCheckMs = 1000;
 /** Longer than the usual idle time of a caller's pool, so that the caller closes first. */
 const keepAliveMs = 72_000;
 
-/** No route has a schema, so the schema compilers, which are half of fastify's memory, are not loaded. */
-const noSchemas = { buildValidator: refuseSchemas, buildSerializer: refuseSchemas };
-
 /** `routes` adds the caller's routes, with `method: METHODS`, and reads bodies itself. */
 export function createPlainHttpServer(
   {
@@ -88,7 +86,7 @@ export function createPlainHttpServer(
       ? { http: limits }
       : { https: { ...limits, handshakeTimeout: handshakeLimitMs } }),
     routerOptions: { maxParamLength: 1024 },
-    schemaController: { compilersFactory: noSchemas },
+    schemaController: noSchemas,
     frameworkErrors: (_error, _request, reply) => sendError(reply, 400, 'Bad Request'),
     clientErrorHandler(error, socket) {
       // A client that failed the TLS handshake could not read an answer.
@@ -188,8 +186,4 @@ export function sendText(reply: FastifyReply, status: number, body: string): Fas
 /** Sends one sentence and a line break, with a header against content sniffing. */
 export function sendError(reply: FastifyReply, status: number, text: string): FastifyReply {
   return sendText(reply.header('x-content-type-options', 'nosniff'), status, `${text}\n`);
-}
-
-function refuseSchemas(): never {
-  throw new Error('routes of this server have no schemas');
 }

@@ -7,6 +7,7 @@ import { handshakeLimitMs, limitHttpConnections } from '../../../shared/connecti
 import { AppError, errorText } from '../../../shared/errors.ts';
 import type { HostPort } from '../../../shared/host-port.ts';
 import type { Log } from '../../../shared/log.ts';
+import { noSchemas } from '../../../shared/no-schemas.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import {
   fastifyOptions,
@@ -206,14 +207,17 @@ function createFastify(
   options: FastifyServerOptions,
   tls: TlsMaterial | undefined,
 ): FastifyInstance {
-  if (tls === undefined) return Fastify({ ...options, http: headTimeouts } as FastifyServerOptions);
+  const schemaController = noSchemas;
+  if (tls === undefined) {
+    return Fastify({ ...options, schemaController, http: headTimeouts } as FastifyServerOptions);
+  }
   const https = {
     ...headTimeouts,
     ...toTlsOptions(tls),
     minVersion: 'TLSv1.2' as const,
     handshakeTimeout: handshakeLimitMs,
   };
-  return Fastify({ ...options, https } as FastifyServerOptions);
+  return Fastify({ ...options, schemaController, https } as FastifyServerOptions);
 }
 
 /** If CAs are given, clients must present a certificate signed by one of them. */

@@ -1,25 +1,13 @@
 // Runs estimates and replays in the thread: each decides thousands of requests, under rules that may take a second to
 // build.
-import { systemClock } from '../../../shared/clock.ts';
-import { runAtOnce } from '../../../shared/in-slices.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import {
-  createDocumentJoiner,
-  type DocumentJoiner,
   type DocumentPiece,
   toDocumentPieces,
 } from '../../../shared/rules/thread/document-pieces.ts';
 import type { JobThread, Next, Steps } from '../../../shared/thread/job-thread.ts';
-import type { DoJob } from '../../../shared/thread/thread-side.ts';
-import {
-  type EstimatedValue,
-  estimateEffect,
-  type SeenValue,
-} from '../../authoring/rehearsal/effect/estimate.ts';
-import { replayRecordings } from '../../authoring/rehearsal/effect/recordings.ts';
-import { describeDoubts } from '../../authoring/rehearsal/replay/recording-replay.ts';
+import type { EstimatedValue, SeenValue } from '../../authoring/rehearsal/effect/estimate.ts';
 import type { ReplayTally, ValueRefusals } from '../../authoring/rehearsal/replay/tally.ts';
-import { createRulesInTime } from '../../authoring/rehearsal/rules-in-time.ts';
 import type { WorkHead } from '../work-thread.ts';
 
 /** The documents of one domain: those in force, and the changed ones. */
@@ -57,16 +45,15 @@ export interface ReplayedEffect {
 /** The effect, or why there is nothing to report, without a final full stop. */
 export type ReplayAnswer = ReplayedEffect | { readonly message: string };
 
-type Question = { readonly domain: string } & (
+export type Question = { readonly domain: string } & (
   | { readonly estimate: EstimateQuestion }
   | { readonly replay: ReplayQuestion }
 );
-type Piece = { readonly side: 'before' | 'after' } | DocumentPiece;
+export type Piece = { readonly side: 'before' | 'after' } | DocumentPiece;
 
 const subject = 'the effect of the change';
 /** In characters of a file: assumes the largest file, whose rules may take as long. */
 const size = 4 * 1024 * 1024;
-const options = { mergeDomains: true, sanitizeMetricDots: false };
 
 /** Like estimateEffect. Rejects like JobThread.run. */
 export function estimateApart(
@@ -104,55 +91,4 @@ function* toPieces(question: Question, { before, after }: BothRules): Generator<
 function* receive<Answer>(next: Next): Steps<Answer> {
   yield;
   return next() as Answer;
-}
-
-export const doEffectJob: DoJob = async (next, send) => {
-  const question = next() as Question;
-  const both = receiveRules(next, question.domain);
-  if ('estimate' in question) send(runAtOnce(estimating(both, question.estimate)));
-  else send(await replay(both, question.replay));
-};
-
-function receiveRules(next: Next, domain: string): BothRules {
-  const joiners: Record<'before' | 'after', DocumentJoiner[]> = { before: [], after: [] };
-  let joiner: DocumentJoiner | undefined;
-  for (let piece = next() as Piece | undefined; piece; piece = next() as Piece | undefined) {
-    if ('side' in piece) {
-      joiner = createDocumentJoiner();
-      joiners[piece.side].push(joiner);
-    } else joiner?.receive(piece);
-  }
-  const join = (all: readonly DocumentJoiner[]) => all.map((each) => each.toDocument());
-  return { domain, before: join(joiners.before), after: join(joiners.after) };
-}
-
-function estimating(
-  { domain, before, after }: BothRules,
-  question: EstimateQuestion,
-): Generator<void, EstimatedValue[]> {
-  return estimateEffect({
-    ...question,
-    domain,
-    before: createRulesInTime(before, options),
-    after: createRulesInTime(after, options),
-  });
-}
-
-async function replay(
-  { domain, before, after }: BothRules,
-  { directory, mostListed }: ReplayQuestion,
-): Promise<ReplayAnswer> {
-  const result = await replayRecordings({
-    ...{ directory, domain, clock: systemClock },
-    documents: after,
-    others: before,
-  });
-  if (!result.ok) return result;
-  const { requests, values, firstMs, lastMs, decisions } = result.report.summary;
-  return {
-    ...{ firstMs, lastMs, decisions, requests },
-    values: values.slice(0, mostListed),
-    valuesInAll: values.length,
-    doubts: describeDoubts(result.report, 'the rules in force'),
-  };
 }

@@ -1,5 +1,4 @@
 // Plans lifts in large files in the thread: a file is parsed before and after each lift.
-import { runAtOnce } from '../../../shared/in-slices.ts';
 import { HttpError } from '../../../shared/router/index.ts';
 import {
   type JobThread,
@@ -7,17 +6,17 @@ import {
   type Steps,
   TooMuch,
 } from '../../../shared/thread/job-thread.ts';
-import type { DoJob } from '../../../shared/thread/thread-side.ts';
 import { isLarge } from '../snapshot/building.ts';
 import { receiveFiles, toFilePieces } from '../snapshot/building-pieces.ts';
 import type { StoredFile } from '../store/revision.ts';
 import type { WorkHead } from '../work-thread.ts';
 import { unlessBusy } from './examination.ts';
-import { type LiftsAsked, planLifts } from './lift.ts';
+import { LiftRefused, type LiftsAsked, planLifts } from './lift.ts';
 
 /** The first answer: the changed files follow, unless the lifts are refused. */
-type LiftHead = { readonly refused: undefined } | { readonly refused: Refusal };
-type Refusal = Pick<HttpError, 'status' | 'detail'>;
+export interface LiftHead {
+  readonly refused: Pick<LiftRefused, 'status' | 'message'> | undefined;
+}
 
 /** Like planLifts, in the thread if the files are large. Rejects with an HttpError: 429 if too many jobs wait. */
 export async function planLiftsApart(
@@ -25,14 +24,14 @@ export async function planLiftsApart(
   files: readonly StoredFile[],
   asked: LiftsAsked,
 ): Promise<StoredFile[]> {
-  if (!isLarge({ files })) return planLifts(files, asked);
   const [first] = files;
   const subject = files.length === 1 && first ? first.path : `domain ${asked.domain}`;
   const size = files.reduce((sum, { text }) => sum + text.length, 0);
   const job = { subject, size, send: toPieces(files, asked), receive };
   try {
-    return await unlessBusy(thread.run(job));
+    return await (isLarge({ files }) ? unlessBusy(thread.run(job)) : planLifts(files, asked));
   } catch (error) {
+    if (error instanceof LiftRefused) throw new HttpError(error.status, { detail: error.message });
     if (!(error instanceof TooMuch)) throw error;
     throw new HttpError(409, { detail: `${error.message}: write the lift into the file yourself` });
   }
@@ -46,26 +45,6 @@ function* toPieces(files: readonly StoredFile[], asked: LiftsAsked): Generator<o
 
 function* receive(next: Next): Steps<StoredFile[]> {
   const { refused } = next() as LiftHead;
-  if (refused !== undefined) throw toError(refused);
+  if (refused !== undefined) throw new LiftRefused(refused.status, refused.message);
   return yield* receiveFiles(next);
 }
-
-function toError({ status, detail }: Refusal): HttpError {
-  return new HttpError(status, detail === undefined ? {} : { detail });
-}
-
-export const doLiftJob: DoJob = (next, send) => {
-  const asked = next() as LiftsAsked;
-  const files = runAtOnce(receiveFiles(next));
-  let planned: StoredFile[];
-  try {
-    planned = planLifts(files, asked);
-  } catch (error) {
-    if (!(error instanceof HttpError)) throw error;
-    const { status, detail } = error;
-    send({ refused: { status, detail } } satisfies LiftHead);
-    return;
-  }
-  send({ refused: undefined } satisfies LiftHead);
-  for (const piece of toFilePieces(planned)) send(piece);
-};

@@ -3,13 +3,12 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import fc from 'fast-check';
-import { HttpError } from '../../../shared/router/index.ts';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { buildRuleSet } from '../../../shared/rules/rule-set.ts';
 import { toFlowText } from '../../../shared/rules/wire/rule-object.ts';
 import { ruleText } from '../../../test/support/rules-folder.ts';
 import { type Outcome, testScenarios } from '../../../test/support/scenarios.ts';
-import { createRememberingParser, type LiftsAsked, planLifts } from './lift.ts';
+import { createRememberingParser, LiftRefused, type LiftsAsked, planLifts } from './lift.ts';
 
 const timeOf = (clock: string) => Date.parse(`2026-11-24T${clock}:00Z`);
 const nowMs = timeOf('17:00');
@@ -84,7 +83,7 @@ function run([command, ...words]: readonly string[], folder: string): Outcome {
     );
     return { out: lines.join('\n') || 'nothing changes' };
   } catch (error) {
-    if (error instanceof HttpError) return { out: '', err: error.message, code: error.status };
+    if (error instanceof LiftRefused) return { out: '', err: error.message, code: error.status };
     throw error;
   }
 }
@@ -121,7 +120,7 @@ test('whatever the values are, the lift applies to exactly them', (t) => {
           ?.text;
       } catch (error) {
         // A text that YAML cannot represent is refused.
-        if (error instanceof HttpError && error.status === 409) return;
+        if (error instanceof LiftRefused && error.status === 409) return;
         throw error;
       }
       const rules = build([lifted ?? ''])?.domains.get('shop');

@@ -16,7 +16,6 @@
 // - A copy or a lift that is there is replaced: by one with the new lift below it, or by the lift (user=ada).
 // A lift that is ended leaves a copy while other lifts are below it. A copy is removed with the last one.
 import { toCountText } from '../../../shared/count-text.ts';
-import { HttpError } from '../../../shared/router/index.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { plainShape } from '../../../shared/rules/limit-shape.ts';
 import { inOrder } from '../../../shared/rules/lookup/level.ts';
@@ -61,8 +60,17 @@ export interface LiftsAsked extends Omit<LiftAsked, 'entries'> {
 /** The most rules that a lift may copy: it is one line of the file. */
 export const mostCopied = 200;
 
-/** The changed files of the domain after the lifts. Also removes rules that have ended. Throws an HttpError: 404 if no
- * rule matches or nothing is lifted, 409 if a lift cannot be written. */
+export class LiftRefused extends Error {
+  /** As of HTTP: 404 if no rule matches or nothing is lifted, 409 if a lift cannot be written. */
+  readonly status: 400 | 404 | 409;
+
+  constructor(status: 400 | 404 | 409, detail: string) {
+    super(detail);
+    this.status = status;
+  }
+}
+
+/** The changed files of the domain after the lifts. Also removes rules that have ended. Throws LiftRefused. */
 export function planLifts(
   files: readonly StoredFile[],
   { descriptors, ...asked }: LiftsAsked,
@@ -108,7 +116,7 @@ function planLift(files: readonly StoredFile[], asked: LiftAsked, parseText: Par
       : insertAt(lasting?.descriptor, ending?.descriptor, { ...asked, untilMs }, at);
   if (rule !== undefined && countRules(rule) > mostCopied) {
     const detail = `${toName(asked)} cannot be lifted by itself: the rule at ${positionOf(lasting)} has more than ${mostCopied} rules below it, and a lift needs a copy of them`;
-    throw new HttpError(409, { detail });
+    throw new LiftRefused(409, detail);
   }
   const document = (ending ?? lasting)?.document;
   const file = files.find(({ path }) => path === document?.file);
@@ -127,14 +135,14 @@ function planLift(files: readonly StoredFile[], asked: LiftAsked, parseText: Par
   }
   const shown = rule === undefined ? 'remove the rule' : `write it yourself: - ${add?.rule}`;
   const detail = `${file.path} is written in a way that a lift of ${toName(asked)} in domain ${domain} cannot be put into: ${toExcerpt(shown, 500)}`;
-  throw new HttpError(409, { detail });
+  throw new LiftRefused(409, detail);
 }
 
 function parse({ path, text }: StoredFile, parseText: Parse): RuleDocument {
   const { document, problems } = parseText(text, path);
   if (document !== undefined) return document;
   const reason = problems.find(isError)?.message ?? '';
-  throw new HttpError(409, { detail: `${path} has errors (${reason}): repair it first` });
+  throw new LiftRefused(409, `${path} has errors (${reason}): repair it first`);
 }
 
 /** A pattern, or a rule for all values, limits other values too. */
@@ -144,7 +152,7 @@ function refuseOpenEntries(entries: readonly Entry[]): void {
     const reason =
       value === '' ? `the entry ${key} has no value` : `${toExcerpt(`${key}=${value}`)} has a *`;
     const detail = `only the counter of exact values can be lifted: ${reason}`;
-    throw new HttpError(400, { detail });
+    throw new LiftRefused(400, detail);
   }
 }
 
@@ -202,7 +210,7 @@ function insertAt(lasting: Given, ending: Given, asked: LiftUntil, at: number): 
   }
   if (base.shareThreshold && base.descriptors.length > 0) {
     const detail = `${toName(asked)} cannot be lifted by itself: the values of ${toCompositeKey(base.key, base.value)} count together, and so do the rules below it`;
-    throw new HttpError(409, { detail });
+    throw new LiftRefused(409, detail);
   }
   if (!isLast) {
     const end = Math.max(untilMs, ending?.untilMs ?? 0);
@@ -212,12 +220,12 @@ function insertAt(lasting: Given, ending: Given, asked: LiftUntil, at: number): 
   const limit = lasting?.rateLimit ?? base.rateLimit;
   if (limit === undefined) throw refuseWithoutLimit(asked);
   if (lasting?.rateLimit?.unlimited) {
-    throw new HttpError(409, { detail: `${toName(asked)} has no limit to lift: it is unlimited` });
+    throw new LiftRefused(409, `${toName(asked)} has no limit to lift: it is unlimited`);
   }
   const later = latestEnd(base.descriptors);
   if (later > untilMs) {
     const detail = `below ${toName(asked)} a lift lasts until ${toTimeText(later)}: end that one first, or lift for longer`;
-    throw new HttpError(409, { detail });
+    throw new LiftRefused(409, detail);
   }
   const unlimited = { ...noFlags, rateLimit: toUnlimited(limit), furtherLimits: [] };
   return { ...base, ...unlimited, key, value, untilMs };
@@ -292,10 +300,10 @@ function isCopyOf(ending: RuleDescriptor, lasting: Given): boolean {
 }
 
 /** Refused, since it is unknown which of the two ends is meant. */
-function refuseOtherEnd(ending: RuleDescriptor): HttpError {
+function refuseOtherEnd(ending: RuleDescriptor): LiftRefused {
   const what = isLifted(ending) ? 'is lifted' : 'has a rule of its own';
   const detail = `${toCompositeKey(ending.key, ending.value)} ${what} until ${toTimeText(ending.untilMs ?? 0)}: end that first, or change it in the file`;
-  return new HttpError(409, { detail });
+  return new LiftRefused(409, detail);
 }
 
 /** The lift still replaces the rules that the limit replaces. */
@@ -380,13 +388,13 @@ function positionOf(rule: LocatedRule | undefined): string {
   return rule === undefined ? 'an unknown place' : toPositionText(rule);
 }
 
-function refuseUnlifted(asked: LiftAsked): HttpError {
-  return new HttpError(404, { detail: `${toName(asked)} of domain ${asked.domain} is not lifted` });
+function refuseUnlifted(asked: LiftAsked): LiftRefused {
+  return new LiftRefused(404, `${toName(asked)} of domain ${asked.domain} is not lifted`);
 }
 
-function refuseWithoutLimit(asked: LiftAsked): HttpError {
+function refuseWithoutLimit(asked: LiftAsked): LiftRefused {
   const detail = `no limit applies to ${toName(asked)} of domain ${asked.domain}: there is nothing to lift`;
-  return new HttpError(404, { detail });
+  return new LiftRefused(404, detail);
 }
 
 /** Refuses, and names the rule that was most likely meant. Rules with an end do not count: a lift is an exception to a
@@ -398,7 +406,7 @@ function refuseUnmatched(documents: readonly RuleDocument[], { domain, entries }
   const nearest = why.nearest ? `; the nearest rule is at ${toPositionText(why.nearest.rule)}` : '';
   const hint = why.hint === undefined ? '' : `; ${why.hint}`;
   const detail = `no rule matches ${toName({ entries })} of domain ${domain}: ${why.reason}${hint}${nearest}`;
-  throw new HttpError(404, { detail });
+  throw new LiftRefused(404, detail);
 }
 
 /** The name of the first rule, such as `shop.user_ada`, and the number of the others. */

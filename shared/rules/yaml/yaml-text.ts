@@ -1,19 +1,17 @@
 // Parses YAML text into the library's nodes: checks syntax, and bounds the cost of one document. yaml-tree.ts resolves
 // scalars, aliases and merges.
-import {
-  Composer,
-  type CST,
-  Lexer,
-  type ParsedNode,
-  Parser,
-  visit,
-  type YAMLParseError,
-} from 'yaml';
+import { createRequire } from 'node:module';
+import type { CST, ParsedNode, YAMLParseError } from 'yaml';
 import { toExcerpt } from '../../text-excerpt.ts';
 import { findOddCharacter } from '../problem/odd-character.ts';
 import type { Reporter } from '../problem/reporter.ts';
 import { conflictHint, describeForeignLine, findConflictMark } from './foreign-syntax.ts';
 import { describeWrongColumn } from './key-column.ts';
+
+const load = createRequire(import.meta.url);
+
+/** The library, loaded with the first text that yaml-ordinary.ts leaves to it. */
+export const yamlLibrary = () => load('yaml') as typeof import('yaml');
 
 export const maxTextLength = 4 * 1024 * 1024;
 /** The library allocates about 300 bytes for each lexeme; an ordinary rule has 40 of them. */
@@ -70,6 +68,7 @@ function reportForbidden(character: string, offset: number, reporter: Reporter):
 
 /** The tokens up to the second document; undefined when a bound was exceeded. */
 function readFirstDocument(text: string, reporter: Reporter): CST.Token[] | undefined {
+  const { Lexer, Parser } = yamlLibrary();
   const tokens: CST.Token[] = [];
   const parser = new Parser();
   let documents = 0;
@@ -116,7 +115,7 @@ function composeDocument(
   source: string,
   reporter: Reporter,
 ): ParsedNode | null | undefined {
-  const composer = new Composer({
+  const composer = new (yamlLibrary().Composer)({
     version: '1.1',
     // Scalars stay text here, so that their source is kept.
     schema: 'failsafe',
@@ -160,7 +159,7 @@ function locateError(error: YAMLParseError, contents: ParsedNode | null, text: s
   let offset = Math.min(error.pos[0], text.length);
   if (error.message.startsWith('Missing closing') && contents !== null) {
     // Detected at the end of the text: the mistake is the quote that was opened last.
-    visit(contents, {
+    yamlLibrary().visit(contents, {
       Scalar(_, { type, range }) {
         if (type?.startsWith('QUOTE') && range) offset = range[0];
       },

@@ -1,16 +1,6 @@
 // Converts a YAML document to its tree of nodes: aliases and `<<` merges resolved, scalars read as YAML 1.1.
 // document.ts interprets the keys.
-import {
-  type Alias,
-  isAlias,
-  isMap,
-  isScalar,
-  isSeq,
-  type Scalar,
-  visit,
-  type YAMLMap,
-  type Node as YamlNode,
-} from 'yaml';
+import type { Alias, Scalar, YAMLMap, Node as YamlNode } from 'yaml';
 import { toExcerpt } from '../../text-excerpt.ts';
 import { createTextReporter, type Reporter } from '../problem/reporter.ts';
 import { findBarePlaceholder, findPlaceholder, renderHint } from './foreign-syntax.ts';
@@ -18,7 +8,7 @@ import type { TreeEntry, TreeList, TreeMap, TreeNode } from './yaml-node.ts';
 import { toNoun } from './yaml-node.ts';
 import { readOrdinaryYaml } from './yaml-ordinary.ts';
 import { type ScalarValue, toScalarValue } from './yaml-scalar.ts';
-import { checkYamlText, maxDepth, maxTextLength, parseYamlText } from './yaml-text.ts';
+import { checkYamlText, maxDepth, maxTextLength, parseYamlText, yamlLibrary } from './yaml-text.ts';
 
 /**
  * Limits of nodes and text read through aliases: a few nested anchors can represent billions of nodes, or repeat a long
@@ -62,6 +52,7 @@ export function parseAnyYaml(text: string, reporter: Reporter): TreeNode | undef
 }
 
 function createTree(root: YamlNode | null, reporter: Reporter): TreeNode {
+  const { isAlias, isMap, isScalar, isSeq } = yamlLibrary();
   const { targets, anchors } = resolveAliases(root);
   const firstAnchors = [...anchors.keys().take(maxGuessedAnchors)];
   /** The collections being read, to find an anchor within itself. */
@@ -223,7 +214,7 @@ function resolveAliases(root: YamlNode | null): Aliases {
   const anchors = new Map<string, YamlNode>();
   const targets = new Map<Alias, YamlNode>();
   if (root === null) return { targets, anchors };
-  visit(root, {
+  yamlLibrary().visit(root, {
     Alias(_, alias) {
       const target = anchors.get(alias.source);
       if (target) targets.set(alias, target);

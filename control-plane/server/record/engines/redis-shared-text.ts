@@ -2,8 +2,9 @@
 // Each call opens its own connection, so that a failover, a new address of the name and renewed credentials apply from
 // the next call on.
 import { randomUUID } from 'node:crypto';
+import { createRequire } from 'node:module';
 import { isIP } from 'node:net';
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { AppError, errorText } from '../../../../shared/errors.ts';
 import { type HostPort, showHostPort } from '../../../../shared/host-port.ts';
 import { redact } from '../../../../shared/redact.ts';
@@ -90,6 +91,8 @@ export class RedisSharedText extends EngineText<Redis> {
     const password = await readEnginePassword(this.#access);
     const tls = this.#address.isTls ? await readEngineTls(this.#access) : undefined;
     signal.throwIfAborted();
+    // Loaded only where a record is in Redis.
+    const { Redis } = createRequire(import.meta.url)('ioredis') as typeof import('ioredis');
     const redis = new Redis({
       ...this.#address.address,
       ...(tls && {
