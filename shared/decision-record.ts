@@ -29,7 +29,7 @@ export interface RecordHeader {
   };
 }
 
-export type RecordedCode = 'OK' | 'OVER_LIMIT';
+type RecordedCode = 'OK' | 'OVER_LIMIT';
 
 /** A decision. Members that the request did not have are left out. */
 export interface RecordedDecision {

@@ -7,10 +7,9 @@ import type {
   RateLimitResponseMessage,
 } from '../../shared/wire/rate-limit-messages.ts';
 import type { StructMessage, ValueMessage } from '../../shared/wire/struct-message.ts';
+import { codeNames } from '../decision/message.ts';
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json | undefined };
-
-const codeNames = ['UNKNOWN', 'OK', 'OVER_LIMIT'];
 
 /** One line without its line break. */
 export function toResponseJson(response: RateLimitResponseMessage): string {

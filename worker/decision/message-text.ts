@@ -1,7 +1,7 @@
 // Human-readable texts of requests and responses: the short form of protobuf's text format, with the field names of
 // envoy.service.ratelimit.v3 (behaviour: log-lines, spans).
 import {
-  codes,
+  codeNames,
   type DescriptorStatus,
   type Header,
   type RateLimitRequest,
@@ -25,7 +25,7 @@ export function toResponseText(response: RateLimitResponse): string {
   const { overallCode, statuses, responseHeadersToAdd, requestHeadersToAdd, dynamicMetadata } =
     response;
   return joinFields([
-    `overall_code:${toCodeName(overallCode)}`,
+    `overall_code:${codeNames[overallCode]}`,
     toList('statuses', statuses, toStatusFields),
     toList('response_headers_to_add', responseHeadersToAdd, toHeaderFields),
     toList('request_headers_to_add', requestHeadersToAdd, toHeaderFields),
@@ -58,7 +58,7 @@ function toDescriptorFields(descriptor: RequestDescriptor): string[] {
 
 function toStatusFields(status: DescriptorStatus): string[] {
   const { code, currentLimit, limitRemaining, secondsUntilReset } = status;
-  const fields = [`code:${toCodeName(code)}`];
+  const fields = [`code:${codeNames[code]}`];
   if (currentLimit !== undefined) {
     const { name, requestsPerUnit, unit } = currentLimit;
     const shownName = name === '' ? '' : `name:${quote(name)} `;
@@ -75,10 +75,6 @@ function toStatusFields(status: DescriptorStatus): string[] {
 
 function toHeaderFields({ key, value }: Header): string[] {
   return [`key:${quote(key)}`, `value:${quote(value)}`];
-}
-
-function toCodeName(code: number): string {
-  return code === codes.ok ? 'OK' : 'OVER_LIMIT';
 }
 
 /** A repeated field; items beyond the bound are only counted. */

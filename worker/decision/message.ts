@@ -25,6 +25,8 @@ export interface RateLimitRequest {
 /** The numbers are those on the wire. */
 export const codes = { ok: 1, overLimit: 2 } as const;
 export type Code = (typeof codes)[keyof typeof codes];
+/** Their names in protobuf, by number. */
+export const codeNames = ['UNKNOWN', 'OK', 'OVER_LIMIT'] as const;
 
 export interface CurrentLimit {
   readonly name: string;

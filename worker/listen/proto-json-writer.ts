@@ -2,8 +2,7 @@
 // (behaviour: json-endpoint).
 import type { JsonValue } from '../../shared/rules/rule.ts';
 import {
-  type Code,
-  codes,
+  codeNames,
   type DescriptorStatus,
   type Header,
   type RateLimitResponse,
@@ -14,16 +13,12 @@ export function toJsonResponse(response: RateLimitResponse): string | undefined 
   const { statuses, responseHeadersToAdd, requestHeadersToAdd, dynamicMetadata } = response;
   if (dynamicMetadata !== undefined && !isWritable(dynamicMetadata)) return undefined;
   return JSON.stringify({
-    overallCode: codeName(response.overallCode),
+    overallCode: codeNames[response.overallCode],
     ...listUnlessEmpty('statuses', statuses.map(toJsonStatus)),
     ...listUnlessEmpty('responseHeadersToAdd', responseHeadersToAdd.map(toJsonHeader)),
     ...listUnlessEmpty('requestHeadersToAdd', requestHeadersToAdd.map(toJsonHeader)),
     ...(dynamicMetadata === undefined ? {} : { dynamicMetadata }),
   });
-}
-
-function codeName(code: Code): string {
-  return code === codes.ok ? 'OK' : 'OVER_LIMIT';
 }
 
 function listUnlessEmpty(name: string, items: readonly object[]): object {
@@ -33,7 +28,7 @@ function listUnlessEmpty(name: string, items: readonly object[]): object {
 function toJsonStatus(status: DescriptorStatus): object {
   const { currentLimit, limitRemaining, secondsUntilReset } = status;
   return {
-    code: codeName(status.code),
+    code: codeNames[status.code],
     ...(currentLimit === undefined
       ? {}
       : {

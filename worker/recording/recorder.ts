@@ -6,7 +6,6 @@
 import { createHmac } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
 import type {
-  RecordedCode,
   RecordedDecision,
   RecordedDescriptor,
   RecordedStatus,
@@ -17,7 +16,7 @@ import { createRepeatedLog } from '../../shared/repeated-log.ts';
 import type { Entry, Match } from '../../shared/rules/rule.ts';
 import { hashEntries } from '../decision/hit.ts';
 import {
-  codes,
+  codeNames,
   type DescriptorStatus,
   type RateLimitRequest,
   type RequestDescriptor,
@@ -154,7 +153,7 @@ export class Recorder implements DecisionRecorder {
     const rule = match && this.#toRuleName(match, request.descriptors[index]?.entries ?? []);
     const isInFull = this.#rate === 1 || (isSampled[index] === true && !isShared(match));
     return {
-      code: toCodeName(code),
+      code: codeNames[code],
       ...(rule !== undefined && { rule }),
       ...(match?.limit.unlimited === true && { unlimited: true }),
       ...(currentLimit && {
@@ -188,7 +187,7 @@ export class Recorder implements DecisionRecorder {
       ...(hitsAddend > 0 && { hits_addend: hitsAddend }),
       ...(outcome.ok
         ? {
-            code: toCodeName(outcome.response.overallCode),
+            code: codeNames[outcome.response.overallCode],
             statuses: outcome.response.statuses.map((status, index) =>
               this.#toStatus(decision, status, index),
             ),
@@ -254,10 +253,6 @@ function lengthOf({ descriptors }: RateLimitRequest): number {
     for (const { key, value } of entries) length += key.length + value.length;
   }
   return length;
-}
-
-function toCodeName(code: DescriptorStatus['code']): RecordedCode {
-  return code === codes.ok ? 'OK' : 'OVER_LIMIT';
 }
 
 /** Whether the counter also has the hits of other values. */

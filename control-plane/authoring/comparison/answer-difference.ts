@@ -6,6 +6,7 @@ import type {
   HeaderValueMessage,
   RateLimitResponseMessage,
 } from '../../../shared/wire/rate-limit-messages.ts';
+import { codeNames } from '../../../worker/decision/message.ts';
 
 const differenceKinds = [
   'error',
@@ -39,7 +40,6 @@ export type ServiceAnswer =
 
 /** Services round the time to a reset at slightly different times. */
 const resetToleranceSeconds = 1;
-const codeNames = ['UNKNOWN', 'OK', 'OVER_LIMIT'];
 const unitNames = ['', 'SECOND', 'MINUTE', 'HOUR', 'DAY', 'MONTH', 'YEAR', 'WEEK'];
 const none = 'none';
 

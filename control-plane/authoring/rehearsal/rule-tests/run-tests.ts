@@ -6,7 +6,7 @@ import { type Problem, problemOf } from '../../../../shared/rules/problem/proble
 import type { Entry } from '../../../../shared/rules/rule.ts';
 import { toTimeText } from '../../../../shared/rules/rule-end.ts';
 import { toExcerpt } from '../../../../shared/text-excerpt.ts';
-import { codes, type RateLimitRequest } from '../../../../worker/decision/message.ts';
+import { codeNames, type RateLimitRequest } from '../../../../worker/decision/message.ts';
 import { explainLookup } from '../../explain/lookup-explanation.ts';
 import { createRehearsal, type Rehearsal, type RehearsedDecision } from '../rehearsal.ts';
 import type { RulesInTime } from '../rules-in-time.ts';
@@ -106,7 +106,7 @@ function runAsk(
     const isUnlimited = match?.limit.unlimited === true;
     const isLimited = match !== undefined && !isUnlimited;
     const answers: Readonly<Record<ExpectedKey, () => string>> = {
-      code: () => toCodeText(descriptor === undefined ? overallCode : status.code),
+      code: () => codeNames[descriptor === undefined ? overallCode : status.code],
       remaining: () =>
         isUnlimited ? 'unlimited' : isLimited ? String(status.limitRemaining) : 'none',
       reset: () => (isLimited ? String(status.secondsUntilReset ?? 'none') : 'none'),
@@ -122,10 +122,6 @@ function findRules(request: RateLimitRequest, { matches }: RehearsedDecision, ru
     const match = matches[index];
     return match && rules.find(request.domain, entries, match);
   });
-}
-
-function toCodeText(code: number): string {
-  return code === codes.overLimit ? 'OVER_LIMIT' : 'OK';
 }
 
 /** `about` names the answer or statistic. */
