@@ -27,26 +27,24 @@ import { UnmatchedPage } from './unmatched-page.ts';
 import { WhyPage } from './why-page.ts';
 import { WorkerPage } from './worker-page.ts';
 
+/** `showsWorkers`: whether it shows individual workers, which the status then includes. */
 const pages = [
-  { name: 'fleet', title: 'Fleet', component: FleetPage },
-  { name: 'rules', title: 'Rules', component: RulesPage },
-  { name: 'limited', title: 'Who is limited', component: LimitedPage },
-  { name: 'unmatched', title: 'Unmatched', component: UnmatchedPage },
-  { name: 'revisions', title: 'Revisions', component: RevisionsPage },
-  { name: 'activity', title: 'Activity', component: ActivityPage },
-  { name: 'try', title: 'Try a request', component: TryPage },
+  { name: 'fleet', title: 'Fleet', component: FleetPage, showsWorkers: true },
+  { name: 'rules', title: 'Rules', component: RulesPage, showsWorkers: false },
+  { name: 'limited', title: 'Who is limited', component: LimitedPage, showsWorkers: false },
+  { name: 'unmatched', title: 'Unmatched', component: UnmatchedPage, showsWorkers: false },
+  { name: 'revisions', title: 'Revisions', component: RevisionsPage, showsWorkers: true },
+  { name: 'activity', title: 'Activity', component: ActivityPage, showsWorkers: false },
+  { name: 'try', title: 'Try a request', component: TryPage, showsWorkers: false },
 ] as const;
 
 /** Pages about a single item, below the page that lists it. */
 const details = [
-  { name: 'worker', within: 'fleet', component: WorkerPage },
-  { name: 'rule', within: 'rules', component: RulePage },
-  { name: 'change', within: 'rules', component: ChangePage },
-  { name: 'why', within: 'limited', component: WhyPage },
+  { name: 'worker', within: 'fleet', component: WorkerPage, showsWorkers: true },
+  { name: 'rule', within: 'rules', component: RulePage, showsWorkers: false },
+  { name: 'change', within: 'rules', component: ChangePage, showsWorkers: false },
+  { name: 'why', within: 'limited', component: WhyPage, showsWorkers: false },
 ] as const;
-
-/** Pages that show individual workers. */
-const pagesWithWorkers = ['fleet', 'worker', 'revisions'];
 
 const tones: Readonly<Record<StatusJson['verdict'], Tone>> = {
   in_force: 'good',
@@ -136,8 +134,10 @@ interface FrameProps {
 
 function Frame({ session, leave }: FrameProps) {
   const { page, params } = useRoute();
+  const detail = details.find(({ name }) => name === page);
+  const current = detail ?? pages.find(({ name }) => name === page);
   // One answer for both the headline and the workers below it, so that they never contradict each other.
-  const withWorkers = pagesWithWorkers.includes(page);
+  const withWorkers = current?.showsWorkers === true;
   const detailed = useResource<StatusJson>(
     withWorkers ? 'status?workers=true' : undefined,
     'state',
@@ -156,8 +156,6 @@ function Frame({ session, leave }: FrameProps) {
   useEffect(() => {
     if (isShutOut) leave();
   }, [isShutOut]);
-  const detail = details.find(({ name }) => name === page);
-  const current = detail ?? pages.find(({ name }) => name === page);
   return html`
     <a class="skip" href="#main" onClick=${(event: Event) => {
       event.preventDefault();
