@@ -34,13 +34,12 @@ import {
   type PlannedChange,
   planChangeOf,
 } from './change.ts';
-import { type FleetJson, toFleetJson } from './fleet-json.ts';
+import { type FleetJson, toFleetJson, toGoneJson } from './fleet-json.ts';
 import { creatingFindLift, listingEndedLifts } from './lifted.ts';
 import { toLongAnswer } from './long-answer.ts';
 import { type PeerAnswers, toPeerAnswers } from './peer-json.ts';
 import { type ProblemJson, toProblemJson } from './problem-json.ts';
 import { toPrefixHint } from './revision-json.ts';
-import { toGoneJson } from './worker-json.ts';
 
 interface AdminContext extends ControllerContext {
   readonly api: AdminApi;

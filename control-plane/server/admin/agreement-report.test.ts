@@ -1,7 +1,7 @@
 import test from 'ava';
 import { agreementKey } from '../../../shared/agreement-key.ts';
 import { countAgreements, findDisagreements, joinAgreements } from './agreement-report.ts';
-import type { WorkerJson } from './worker-json.ts';
+import type { WorkerJson } from './fleet-json.ts';
 
 const differencesOf = (workers: readonly WorkerJson[]) =>
   findDisagreements(countAgreements(workers));

@@ -3,8 +3,8 @@
 import Type from 'typebox';
 import { agreementKey } from '../../../shared/agreement-key.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
+import type { WorkerJson } from './fleet-json.ts';
 import { joinBy, sumFields } from './joined.ts';
-import type { WorkerJson } from './worker-json.ts';
 
 /** How the workers of a node group count. */
 export const agreementsJson = Type.Object(

@@ -13,9 +13,8 @@ import type { Mark, MarkKind, Marks } from '../history/last-hour/marks.ts';
 import type { PeerAnswer } from '../record/peers/peers.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
 import { countAgreements, findDisagreements } from './agreement-report.ts';
+import { toFleetJson, type WorkerSnapshots } from './fleet-json.ts';
 import { collectFacts, type NoticeJson, toNotices } from './notices.ts';
-import { createFindFigures } from './traffic-json.ts';
-import { toWorkersJson, type WorkerSnapshots } from './worker-json.ts';
 
 /** One check of the fleet. */
 export interface Seen {
@@ -200,7 +199,7 @@ export function watchFleet(deps: FleetEventsDeps): FleetEvents {
 function readFleet({ snapshots, workers, fleet }: FleetEventsDeps, atMs: number): Seen {
   const connected = workers.list();
   const linked = fleet.list();
-  const rows = toWorkersJson(connected, snapshots, createFindFigures(linked, connected));
+  const { workers: rows } = toFleetJson(connected, linked, [], snapshots);
   const gone = workers.vanished();
   const facts = collectFacts({ workers: rows, linked, nowMs: atMs });
   const reporting = linked.filter(({ figures }) => figures !== undefined).length;

@@ -5,9 +5,8 @@ import { startAdminApi } from '../../../test/support/admin-api.ts';
 import { pluck } from '../../../test/support/pluck.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
 import { toFigures, toTotals } from '../fleet/worker-figures.ts';
-import { mergeFleets, toLinksJson } from './fleet-json.ts';
+import { toFleet, toGoneJson, toLinksJson, type WorkerJson } from './fleet-json.ts';
 import { createFindFigures } from './traffic-json.ts';
-import { toGoneJson, type WorkerJson } from './worker-json.ts';
 
 const report = { version: 'v', seconds: 1, rules: [], otherRuleCount: 0, unmatched: [] };
 
@@ -121,7 +120,7 @@ test('a worker is gone since its connection broke, in wall time, with its last v
 test('a worker that is connected to another control plane now is not gone', (t) => {
   const back = { id: 'w', instance: 'i-1', address: '10.0.0.1:6' } as WorkerJson;
   const other = { id: 'foreign', instance: null, address: '10.0.0.2:6' } as WorkerJson;
-  const { gone } = mergeFleets([
+  const { gone } = toFleet([
     { workers: [], links: [], gone: [...goneOf('w', 'i-1', 9_000), ...goneOf('w', 'i-2', 8_000)] },
     { workers: [back, other], links: [], gone: goneOf('foreign', undefined, 7_000) },
     { workers: [], links: [], gone: goneOf('last', 'i-3', 1_000) },

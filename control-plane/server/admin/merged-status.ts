@@ -4,7 +4,7 @@ import { toCountText } from '../../../shared/count-text.ts';
 import type { ExchangeAsk } from '../record/peers/exchange.ts';
 import type { PeerAnswer, PeerWorkers } from '../record/peers/peers.ts';
 import { findDisagreements, joinAgreements } from './agreement-report.ts';
-import { mergeFleets } from './fleet-json.ts';
+import { nameTogether, toFleet } from './fleet-json.ts';
 import { sumFields } from './joined.ts';
 import { isOfClocks, toNotices } from './notices.ts';
 import {
@@ -17,7 +17,6 @@ import {
 } from './status-report.ts';
 import { mergeTraffic } from './traffic-json.ts';
 import { type Answer, judgeAnswers } from './verdict.ts';
-import { nameTogether } from './worker-json.ts';
 
 /** The name of this control plane in messages. */
 const self = 'this control plane';
@@ -50,7 +49,7 @@ export function mergeStatus(
   const judged = peers === undefined ? own : judgeAnswers(answers, { revision, minWorkers: 0 });
   const agreements = joinAgreements(known.flatMap((each) => each.agreements ?? each.disagreements));
   const hasFleets = includesFleet || peers === undefined;
-  const fleet = hasFleets ? mergeFleets(known.flatMap((each) => each.fleet ?? [])) : null;
+  const fleet = hasFleets ? toFleet(known.flatMap((each) => each.fleet ?? [])) : null;
   const traffic = mergeTraffic(known.map((status) => status.traffic));
   const unenforced = known.flatMap((status) => status.unenforced);
   const disagreements = findDisagreements(agreements);

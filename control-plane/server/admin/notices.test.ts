@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { LinkedWorker } from '../fleet/fleet.ts';
+import type { WorkerJson } from './fleet-json.ts';
 import { collectFacts, type NoticeSources, toNotices, toNoticeText } from './notices.ts';
-import type { WorkerJson } from './worker-json.ts';
 
 const nowMs = Date.parse('2026-03-01T14:10:00Z');
 const sinceMs = new Date(2026, 2, 1, 14, 3, 20).getTime();

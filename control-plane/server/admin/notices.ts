@@ -7,9 +7,9 @@ import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import { orNull, time } from '../api-shape.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
 import type { AgreementsJson } from './agreement-report.ts';
+import type { WorkerJson } from './fleet-json.ts';
 import { joinBy, sumFields } from './joined.ts';
 import type { UnenforcedJson } from './unenforced-report.ts';
-import type { WorkerJson } from './worker-json.ts';
 
 /** A fact about some workers of one control plane; `detail` distinguishes facts of the same kind. */
 const noticeFact = Type.Object({

@@ -16,10 +16,10 @@ import {
 } from '../snapshot/snapshot.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
+import type { WorkerSnapshots } from './fleet-json.ts';
 import { toFleetJson } from './fleet-json.ts';
 import { mergeStatus } from './merged-status.ts';
 import { judgeShrunk, type OwnStatus, statusJson, toOwnStatus } from './status-report.ts';
-import type { WorkerSnapshots } from './worker-json.ts';
 
 const nowMs = 1_800_000_000_000;
 const snapshot = createSnapshot([]);

@@ -19,13 +19,18 @@ import {
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
 import { agreementsJson, countAgreements } from './agreement-report.ts';
-import { type FleetJson, fleetJson } from './fleet-json.ts';
+import {
+  type FleetJson,
+  fleetJson,
+  goneWorkerJson,
+  type WorkerJson,
+  workerJson,
+} from './fleet-json.ts';
 import { collectFacts, noticeFacts, noticeJson, toClockNotice } from './notices.ts';
 import { problemJson, toProblemJson } from './problem-json.ts';
 import { revisionFields, toRevisionJson } from './revision-json.ts';
 import { toTrafficJson, trafficJson } from './traffic-json.ts';
 import { findUnenforced, unenforcedJson } from './unenforced-report.ts';
-import { goneWorkerJson, type WorkerJson, workerJson } from './worker-json.ts';
 
 /** The state of a requested revision. */
 const askedJson = Type.Object({

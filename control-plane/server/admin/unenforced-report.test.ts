@@ -1,7 +1,7 @@
 import test from 'ava';
 import { extensionsAnnouncement } from '../../../shared/rules/wire/resource-fields.ts';
+import type { WorkerJson } from './fleet-json.ts';
 import { findUnenforced } from './unenforced-report.ts';
-import type { WorkerJson } from './worker-json.ts';
 
 const workerOf = (id: string, group: string, metadata: object = {}) =>
   ({ id, group, metadata, address: '10.0.0.1:5' }) as WorkerJson;

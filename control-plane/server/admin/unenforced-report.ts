@@ -4,7 +4,7 @@ import Type from 'typebox';
 import { extensionsKey } from '../../../shared/rules/wire/resource-fields.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import type { InForceState } from '../snapshot/snapshot-state.ts';
-import type { WorkerJson } from './worker-json.ts';
+import type { WorkerJson } from './fleet-json.ts';
 
 export const unenforcedJson = Type.Object(
   {

@@ -4,7 +4,7 @@ import { type Fields, op, open } from '../../../../shared/router/index.ts';
 import { orNull } from '../../api-shape.ts';
 import { shortestRevisionPrefix } from '../../store/store.ts';
 import { AdminController } from '../admin-controller.ts';
-import { fleetJson, mergeFleets } from '../fleet-json.ts';
+import { fleetJson, toFleet, workerStateJson } from '../fleet-json.ts';
 import { mergeStatus } from '../merged-status.ts';
 import { askingPeer, missingJson } from '../peer-json.ts';
 import {
@@ -14,7 +14,6 @@ import {
   statusJson,
   toOwnStatus,
 } from '../status-report.ts';
-import { workerStateJson } from '../worker-json.ts';
 
 const health = Type.Object({ status: Type.String(), detail: Type.String() }, { title: 'Health' });
 
@@ -201,7 +200,7 @@ export class Workers extends AdminController {
 
   async GET({ state, peer }: Fields<typeof Workers.GET>) {
     const { values, missing } = await this.askPeers('/workers', workersJson, peer);
-    const all = mergeFleets([this.readFleet(), ...values]);
+    const all = toFleet([this.readFleet(), ...values]);
     return {
       ...all,
       workers: all.workers.filter((worker) => state === undefined || worker.state === state),

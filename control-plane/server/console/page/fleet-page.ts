@@ -1,10 +1,9 @@
 // The page of workers: each one's rules, decision rate and problems.
 import { html } from 'htm/preact';
 import { useContext } from 'preact/hooks';
-import type { FleetJson, LinkJson } from '../../admin/fleet-json.ts';
+import type { FleetJson, GoneWorkerJson, LinkJson, WorkerJson } from '../../admin/fleet-json.ts';
 import type { HistoryJson } from '../../admin/history-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
-import type { GoneWorkerJson, WorkerJson } from '../../admin/worker-json.ts';
 import { TrafficChart, toMinute } from './chart.ts';
 import {
   compareNames,

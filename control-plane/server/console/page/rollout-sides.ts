@@ -1,8 +1,8 @@
 // The two sides of a rollout: the workers that get the revision and the others, with the figures of each side, and the
 // thresholds at which the revision is taken back.
 import { html } from 'htm/preact';
+import type { WorkerJson } from '../../admin/fleet-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
-import type { WorkerJson } from '../../admin/worker-json.ts';
 import type { RolloutPlanJson } from '../../rollout/rollout-json.ts';
 import { toCount } from './format.ts';
 import { WorkerName } from './names.ts';

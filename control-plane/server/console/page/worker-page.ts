@@ -1,6 +1,6 @@
 // The page of one worker: its rules, its decisions, and its problems.
 import { html } from 'htm/preact';
-import type { GoneWorkerJson, WorkerJson } from '../../admin/worker-json.ts';
+import type { GoneWorkerJson, WorkerJson } from '../../admin/fleet-json.ts';
 import { toAgo, toP99, toRate, toShortId, toShown, toTime } from './format.ts';
 import { RevisionName } from './names.ts';
 import type { PageProps } from './page-props.ts';

@@ -1,5 +1,5 @@
 // The labels of a worker's states on all pages.
-import type { WorkerJson } from '../../admin/worker-json.ts';
+import type { WorkerJson } from '../../admin/fleet-json.ts';
 import type { Tone } from './parts.ts';
 
 export const workerStates: Readonly<Record<WorkerJson['state'], readonly [Tone, string]>> = {
