@@ -15,7 +15,7 @@ import {
   type StatusJson,
   statusJson,
 } from './status-report.ts';
-import { mergeTraffic } from './traffic-json.ts';
+import { toTraffic } from './traffic-json.ts';
 import { type Answer, judgeAnswers } from './verdict.ts';
 
 /** The name of this control plane in messages. */
@@ -50,7 +50,7 @@ export function mergeStatus(
   const agreements = joinAgreements(known.flatMap((each) => each.agreements ?? each.disagreements));
   const hasFleets = includesFleet || peers === undefined;
   const fleet = hasFleets ? toFleet(known.flatMap((each) => each.fleet ?? [])) : null;
-  const traffic = mergeTraffic(known.map((status) => status.traffic));
+  const traffic = toTraffic(known.flatMap((status) => status.traffic ?? []));
   const unenforced = known.flatMap((status) => status.unenforced);
   const disagreements = findDisagreements(agreements);
   const counts = sumFields(

@@ -93,29 +93,55 @@ const ratesOfAll = ['decisionsPerSecond', 'overLimitPerSecond', 'errorsPerSecond
 
 const lastEdgeMs = (decisionDurationBounds.at(-1) ?? 0) * 1000;
 
-/** The traffic of all workers that report; null when none does. */
+/** The traffic of the workers of one control plane; null when none reports. */
 export function toTrafficJson(linked: readonly LinkedWorker[]): TrafficJson | null {
   const all = linked.flatMap(({ figures }) => figures ?? []);
+  const parts = all.map(({ withoutStorePerSecond, store, ...rates }) => ({
+    ...{ ...rates, withoutStorePerSecond, workers: 1 },
+    workersWithoutStore: withoutStorePerSecond > 0 || store.serversAway > 0 ? 1 : 0,
+  }));
+  return sumTraffic(parts, {
+    ofDecisions: toP99(all.map(({ durations }) => durations)),
+    ofStoreCalls: toP99(all.map(({ storeDurations }) => storeDurations)),
+  });
+}
+
+/** The traffic that control planes report, together: of their latencies, the slowest counts. */
+export function toTraffic(all: readonly TrafficJson[]): TrafficJson | null {
+  return sumTraffic(all, {
+    ofDecisions: findSlowest(all),
+    ofStoreCalls: findSlowest(all.flatMap(({ storeCalls }) => storeCalls ?? [])),
+  });
+}
+
+/** An older control plane does not report all fields. */
+type TrafficPart = Omit<TrafficJson, keyof P99 | 'storeCalls' | 'quota'> & {
+  readonly quota?: QuotaFigures | undefined;
+};
+type P99 = Pick<TrafficJson, 'p99Ms' | 'p99AboveMs'>;
+
+function sumTraffic(
+  all: readonly TrafficPart[],
+  p99: { readonly ofDecisions: P99; readonly ofStoreCalls: P99 },
+): TrafficJson | null {
   if (all.length === 0) return null;
+  const quotas = all.flatMap(({ quota }) => quota ?? []);
   return {
-    workers: all.length,
-    ...toRates(all),
-    ...roundFields(sumFields(all, ['withoutStorePerSecond'])),
-    workersWithoutStore: all.filter(
-      ({ withoutStorePerSecond, store }) => withoutStorePerSecond > 0 || store.serversAway > 0,
-    ).length,
-    storeCalls: toP99(all.map(({ storeDurations }) => storeDurations)),
-    ...sumQuota(all),
+    ...roundFields(sumFields(all, ['workers', ...ratesOfAll])),
+    ...p99.ofDecisions,
+    ...roundFields(sumFields(all, ['withoutStorePerSecond', 'workersWithoutStore'])),
+    storeCalls: p99.ofStoreCalls,
+    ...(quotas.length > 0 && {
+      quota: roundFields(sumFields(quotas, ['streams', 'buckets', 'assignmentsPerSecond'])),
+    }),
   };
 }
 
-function sumQuota(
-  all: readonly { readonly quota?: QuotaFigures | undefined }[],
-): Pick<TrafficJson, 'quota'> {
-  const quotas = all.flatMap((each) => each.quota ?? []);
-  if (quotas.length === 0) return {};
-  const fields = ['streams', 'buckets', 'assignmentsPerSecond'] as const;
-  return { quota: roundFields(sumFields(quotas, fields)) };
+function findSlowest(all: readonly P99[]): P99 {
+  const slowest = all.flatMap(({ p99Ms }) => p99Ms ?? []);
+  const [above] = all.flatMap(({ p99AboveMs }) => p99AboveMs ?? []);
+  const isKnown = slowest.length > 0 && above === undefined;
+  return { p99Ms: isKnown ? Math.max(...slowest) : null, p99AboveMs: above ?? null };
 }
 
 export type FindFigures = (
@@ -153,31 +179,13 @@ export function createFindFigures(
     const last = all.at(-1);
     if (last === undefined) return null;
     const { isPartly: _, ...store } = last.store;
-    return { ...toRates(all), at: toTime(last.atMs), version: last.version, store };
-  };
-}
-
-/** Sums the reports of several control planes; of latencies, the slowest counts. An older one reports nothing. */
-export function mergeTraffic(all: readonly (TrafficJson | null | undefined)[]): TrafficJson | null {
-  const known = all.filter((each) => each != null);
-  if (known.length === 0) return null;
-  return {
-    ...roundFields(sumFields(known, ['workers', ...ratesOfAll])),
-    ...findSlowest(known),
-    ...roundFields(sumFields(known, ['withoutStorePerSecond', 'workersWithoutStore'])),
-    storeCalls: findSlowest(known.flatMap(({ storeCalls }) => storeCalls ?? [])),
-    ...sumQuota(known),
-  };
-}
-
-type P99 = Pick<TrafficJson, 'p99Ms' | 'p99AboveMs'>;
-
-function findSlowest(all: readonly P99[]): P99 {
-  const slowest = all.flatMap(({ p99Ms }) => p99Ms ?? []);
-  const above = all.flatMap(({ p99AboveMs }) => p99AboveMs ?? []);
-  return {
-    p99Ms: slowest.length === 0 || above.length > 0 ? null : Math.max(...slowest),
-    p99AboveMs: above[0] ?? null,
+    return {
+      ...roundFields(sumFields(all, ratesOfAll)),
+      ...toP99(all.map(({ durations }) => durations)),
+      at: toTime(last.atMs),
+      version: last.version,
+      store,
+    };
   };
 }
 
@@ -203,13 +211,6 @@ export function toTrafficText(traffic: TrafficJson): string {
 function toP99Text({ p99Ms, p99AboveMs }: P99): string {
   if (p99AboveMs != null) return `above ${p99AboveMs} ms`;
   return p99Ms === null ? '' : `at most ${p99Ms} ms`;
-}
-
-function toRates(all: readonly WorkerFigures[]) {
-  return {
-    ...roundFields(sumFields(all, ratesOfAll)),
-    ...toP99(all.map(({ durations }) => durations)),
-  };
 }
 
 function toP99(all: readonly (readonly number[])[]): P99 {
