@@ -12,7 +12,7 @@ import type { Activity } from '../history/activity/activity.ts';
 import type { Mark, MarkKind, Marks } from '../history/last-hour/marks.ts';
 import type { PeerAnswer } from '../record/peers/peers.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
-import { countAgreements, findDisagreements } from './agreement-report.ts';
+import { countAgreements, findDisagreements } from './differing-workers.ts';
 import { toFleetJson, type WorkerSnapshots } from './fleet-json.ts';
 import { collectFacts, type NoticeJson, toNotices } from './notices.ts';
 

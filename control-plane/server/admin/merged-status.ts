@@ -3,7 +3,7 @@ import { type Clock, repeatAfter } from '../../../shared/clock.ts';
 import { toCountText } from '../../../shared/count-text.ts';
 import type { ExchangeAsk } from '../record/peers/exchange.ts';
 import type { PeerAnswer, PeerWorkers } from '../record/peers/peers.ts';
-import { findDisagreements, joinAgreements } from './agreement-report.ts';
+import { findDisagreements, joinAgreements } from './differing-workers.ts';
 import { nameTogether, toFleet } from './fleet-json.ts';
 import { sumFields } from './joined.ts';
 import { isOfClocks, toNotices } from './notices.ts';

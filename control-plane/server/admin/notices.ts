@@ -6,10 +6,9 @@ import { toCountText } from '../../../shared/count-text.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import { orNull, time } from '../api-shape.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
-import type { AgreementsJson } from './agreement-report.ts';
+import type { AgreementsJson, UnenforcedJson } from './differing-workers.ts';
 import type { WorkerJson } from './fleet-json.ts';
 import { joinBy, sumFields } from './joined.ts';
-import type { UnenforcedJson } from './unenforced-report.ts';
 
 /** A fact about some workers of one control plane; `detail` distinguishes facts of the same kind. */
 const noticeFact = Type.Object({

@@ -18,7 +18,12 @@ import {
 } from '../rollout/rollout-json.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
-import { agreementsJson, countAgreements } from './agreement-report.ts';
+import {
+  agreementsJson,
+  countAgreements,
+  findUnenforced,
+  unenforcedJson,
+} from './differing-workers.ts';
 import {
   type FleetJson,
   fleetJson,
@@ -30,7 +35,6 @@ import { collectFacts, noticeFacts, noticeJson, toClockNotice } from './notices.
 import { problemJson, toProblemJson } from './problem-json.ts';
 import { revisionFields, toRevisionJson } from './revision-json.ts';
 import { toTrafficJson, trafficJson } from './traffic-json.ts';
-import { findUnenforced, unenforcedJson } from './unenforced-report.ts';
 
 /** The state of a requested revision. */
 const askedJson = Type.Object({

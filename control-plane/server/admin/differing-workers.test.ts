@@ -1,6 +1,12 @@
 import test from 'ava';
 import { agreementKey } from '../../../shared/agreement-key.ts';
-import { countAgreements, findDisagreements, joinAgreements } from './agreement-report.ts';
+import { extensionsAnnouncement } from '../../../shared/rules/wire/resource-fields.ts';
+import {
+  countAgreements,
+  findDisagreements,
+  findUnenforced,
+  joinAgreements,
+} from './differing-workers.ts';
 import type { WorkerJson } from './fleet-json.ts';
 
 const differencesOf = (workers: readonly WorkerJson[]) =>
@@ -68,4 +74,52 @@ test('workers of different control planes differ like those of one', (t) => {
   t.deepEqual(findDisagreements(joinAgreements([...here, ...there])), [twoOfThree]);
   const twice = joinAgreements([...here, ...here]);
   t.is(twice[0]?.agreements[0]?.workers, 2);
+});
+
+const workerIn = (id: string, group: string, metadata: object = {}) =>
+  ({ id, group, metadata, address: '10.0.0.1:5' }) as WorkerJson;
+const ours = (id: string, group: string) =>
+  workerIn(id, group, Object.fromEntries([extensionsAnnouncement]));
+const groupOf = (name: string, ...domains: string[]) => ({ name, domains });
+const inForce = {
+  leftOut: [
+    {
+      domain: 'shop',
+      fields: [
+        'descriptors[0].rate_limit.algorithm',
+        'descriptors[1].rate_limit.algorithm',
+        'descriptors[1].burst',
+      ],
+    },
+  ],
+  groups: [groupOf('edge', 'shop', 'mail'), groupOf('others', 'mail')],
+};
+
+test('workers that do not announce a field that a rule needs are counted by domain', (t) => {
+  const workers = [ours('a', 'edge'), workerIn('b', 'edge'), workerIn('c', 'edge')];
+  t.deepEqual(findUnenforced(workers, inForce), [
+    {
+      domain: 'shop',
+      fields: ['algorithm', 'burst'],
+      workers: 2,
+      example: { id: 'b', address: '10.0.0.1:5' },
+    },
+  ]);
+});
+
+test('an older Ratelane worker, which announces fewer fields, is reported only for those that it lacks', (t) => {
+  const older = workerIn('old', 'edge', { 'ratelane.fields': 'value_to_metric algorithm' });
+  const reports = findUnenforced([older, workerIn('b', 'edge')], inForce);
+  t.deepEqual(
+    reports.map(({ fields, workers, example }) => [example.id, workers, ...fields]),
+    [
+      ['old', 1, 'burst'],
+      ['b', 1, 'algorithm', 'burst'],
+    ],
+  );
+});
+
+test('workers without the domain, and those that announce all of its fields, are not reported', (t) => {
+  t.deepEqual(findUnenforced([ours('a', 'edge'), workerIn('b', 'others')], inForce), []);
+  t.deepEqual(findUnenforced([workerIn('b', 'edge')], { ...inForce, leftOut: [] }), []);
 });
