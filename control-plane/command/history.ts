@@ -3,8 +3,7 @@
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import type { toExplanationJson } from '../authoring/explain/explanation-json.ts';
 import type { RuleChangesJson } from '../server/admin/controllers/sources.ts';
-import type { RevisionJson } from '../server/admin/revision-json.ts';
-import type { RevisionOutcomeJson } from '../server/admin/revision-outcome.ts';
+import type { RevisionJson, RevisionOutcomeJson } from '../server/admin/revision-json.ts';
 import { toShortId } from '../server/store/revision.ts';
 import { type AdminOptions, addAdminOptions } from './admin/admin-options.ts';
 import { askAdmin } from './admin/ask-admin.ts';

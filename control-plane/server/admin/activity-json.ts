@@ -6,7 +6,7 @@ import type { ActivityEntry } from '../history/activity/activity.ts';
 import type { Outcomes } from '../record/outcomes.ts';
 import type { RevisionInfo } from '../store/revision.ts';
 import { toShortId } from '../store/revision.ts';
-import { missingJson } from './peer-json.ts';
+import { missingJson } from './joined.ts';
 
 const entryJson = Type.Object(
   {

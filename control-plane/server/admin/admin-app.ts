@@ -11,7 +11,7 @@ import {
 import type { AdminApi } from './admin-api.ts';
 import { bindControllers } from './admin-controller.ts';
 import { parseLargeJson } from './large-json.ts';
-import { webhookPaths } from './webhook-paths.ts';
+import { webhookPaths } from './webhook-route.ts';
 
 export interface AdminAppDeps {
   /** Undefined if only the description is generated. */

@@ -35,9 +35,9 @@ import {
   planChangeOf,
 } from './change.ts';
 import { type FleetJson, toFleetJson, toGoneJson } from './fleet-json.ts';
+import { type PeerAnswers, toPeerAnswers } from './joined.ts';
 import { creatingFindLift, listingEndedLifts } from './lifted.ts';
 import { toLongAnswer } from './long-answer.ts';
-import { type PeerAnswers, toPeerAnswers } from './peer-json.ts';
 import { type ProblemJson, toProblemJson } from './problem-json.ts';
 import { toPrefixHint } from './revision-json.ts';
 

@@ -1,5 +1,32 @@
-// Combines values of several workers or control planes: those with the same key are joined, and their fields summed.
-// Pure.
+// What answers of several control planes have in common: the query that one sends to the others, those that gave no
+// answer, and how values of several workers or control planes are combined. Pure.
+import Type from 'typebox';
+import type { PeerAnswer } from '../record/peers/peers.ts';
+
+/** The query parameter of a control plane that asks its peers. */
+export const askingPeer = Type.Optional(
+  Type.String({
+    maxLength: 64,
+    description: 'The id of the control plane that asks: speak of your own workers only',
+  }),
+);
+
+/** Peers that did not answer. */
+export const missingJson = Type.Array(Type.Object({ url: Type.String(), error: Type.String() }));
+
+export interface PeerAnswers<Content> {
+  readonly values: readonly Content[];
+  readonly missing: Type.Static<typeof missingJson>;
+}
+
+export function toPeerAnswers<Content>(
+  answers: readonly PeerAnswer<Content>[],
+): PeerAnswers<Content> {
+  return {
+    values: answers.flatMap(({ value }) => value ?? []),
+    missing: answers.flatMap(({ url, error }) => (error === undefined ? [] : { url, error })),
+  };
+}
 
 type Values<Value> = readonly [Value, ...Value[]];
 

@@ -1,6 +1,7 @@
 // The rules of a domain as rows, parents before their children. Pure.
 import Type from 'typebox';
 import { MadeOnce } from '../../../shared/made-once.ts';
+import { didYouMean, nearestWord } from '../../../shared/nearest-word.ts';
 import { groupByDomain } from '../../../shared/rules/file-order.ts';
 import { describeShape, windowSecondsOf } from '../../../shared/rules/limit-shape.ts';
 import { type LocatedRule, locateDocuments } from '../../../shared/rules/lookup/located-rule.ts';
@@ -9,7 +10,7 @@ import type {
   RuleDescriptor,
   RuleDocument,
 } from '../../../shared/rules/rule-document.ts';
-import { toTimeText } from '../../../shared/rules/rule-end.ts';
+import { findDocumentsAt, toTimeText } from '../../../shared/rules/rule-end.ts';
 import { limitModes } from '../../../shared/rules/rule-keys.ts';
 
 export const ruleRowJson = Type.Object(
@@ -60,6 +61,22 @@ function* locating(documents: readonly RuleDocument[]): Generator<void, Located>
     yield;
   }
   return new Map(found.sort(byName));
+}
+
+/** The top level of one domain, without the rules that have ended (behaviour: rules-that-end); undefined if the documents
+ * do not have it. `nowMs`: wall time. In steps. */
+export function* findRulesNow(
+  documents: readonly RuleDocument[],
+  domain: string,
+  nowMs: number,
+): Generator<void, readonly LocatedRule[] | undefined> {
+  return (yield* locatingRules(yield* findDocumentsAt(documents, nowMs))).get(domain);
+}
+
+/** Human-readable. `known`: the names of the existing domains. */
+export function toUnknownDomainText(domain: string, known: Iterable<string>): string {
+  const hint = didYouMean(nearestWord(domain, [...known]), '; ') ?? '';
+  return `there are no rules for domain ${domain}${hint}`;
 }
 
 /** A rule with its ancestors. */

@@ -6,9 +6,8 @@ import { orNull } from '../api-shape.ts';
 import { fromText, type LimitedList, LimitedSum, toText } from '../fleet/limited-values.ts';
 import type { RuleRate } from '../fleet/rule-rates.ts';
 import type { AdminApi } from './admin-api.ts';
-import { round, roundFields, sumFields } from './joined.ts';
+import { missingJson, type PeerAnswers, round, roundFields, sumFields } from './joined.ts';
 import { creatingFindLift, type FindLift } from './lifted.ts';
-import { missingJson, type PeerAnswers } from './peer-json.ts';
 import { createIsOfDomain, findingRuleOwners, type RuleOwners } from './rule-owners.ts';
 
 const limitedValueJson = Type.Object(

@@ -21,6 +21,53 @@ import {
 import type { UnfinishedRequests } from '../unfinished-requests.ts';
 import { watchBody } from './held-bodies.ts';
 
+const signature = (name: string, description: string) => ({
+  name,
+  in: 'header',
+  required: false,
+  description,
+  schema: { type: 'string' },
+});
+const refused = { $ref: '#/components/responses/Problem' };
+
+/** The path item for the OpenAPI description. */
+export const webhookPaths = {
+  '/webhooks': {
+    post: {
+      operationId: 'postWebhooks',
+      tags: ['webhooks'],
+      summary: 'Poll for a new revision, announced by a Git host',
+      description: 'The body is what the Git host sends; its signature replaces a token.',
+      parameters: [
+        signature(
+          'X-Hub-Signature-256',
+          'sha256= and the HMAC of the body, as GitHub, Gitea and Forgejo send it',
+        ),
+        signature('X-Gitlab-Token', 'The secret, as GitLab sends it'),
+      ],
+      requestBody: { content: { 'application/json': { schema: {} } } },
+      responses: {
+        202: {
+          description: 'Accepted',
+          content: {
+            'application/json': {
+              schema: {
+                type: 'object',
+                properties: { accepted: { const: true } },
+                required: ['accepted'],
+              },
+            },
+          },
+        },
+        401: refused,
+        413: refused,
+        500: refused,
+      },
+      security: [],
+    },
+  },
+};
+
 export interface WebhookDeps {
   readonly settings: WebhookSettings;
   /** Polled for a new revision after each accepted call. */

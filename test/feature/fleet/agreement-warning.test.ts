@@ -1,7 +1,7 @@
 // Tests what `status` prints about workers that count differently, for answers made by the test.
 import { createServer } from 'node:http';
 import test, { type ExecutionContext } from 'ava';
-import type { AgreementsJson } from '../../../control-plane/server/admin/agreement-report.ts';
+import type { AgreementsJson } from '../../../control-plane/server/admin/differing-workers.ts';
 import { type CommandRun, runInProcess } from '../../support/command-run.ts';
 import { listenFor } from '../../support/listen.ts';
 

@@ -3,7 +3,7 @@ import Type from 'typebox';
 import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
 import { activityJson, entriesJson, findEntries, toEntries } from '../activity-json.ts';
 import { AdminController } from '../admin-controller.ts';
-import { askingPeer } from '../peer-json.ts';
+import { askingPeer } from '../joined.ts';
 
 /** Authors of older revisions are not included. */
 const searchedRevisions = 200;

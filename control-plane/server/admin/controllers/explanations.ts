@@ -8,7 +8,7 @@ import { orNull } from '../../api-shape.ts';
 import { type CountersJson, countersJson, mostDescriptors } from '../../fleet/counter-answers.ts';
 import { AdminController } from '../admin-controller.ts';
 import { outcomeJson, toOutcome } from '../outcome-json.ts';
-import { findRulesNow, toUnknownDomainText } from '../rules-now.ts';
+import { findRulesNow, toUnknownDomainText } from '../rule-rows.ts';
 
 const entry = Type.Object({
   key: Type.String({ minLength: 1, maxLength: 4096 }),

@@ -5,8 +5,8 @@ import { orNull } from '../../api-shape.ts';
 import { shortestRevisionPrefix } from '../../store/store.ts';
 import { AdminController } from '../admin-controller.ts';
 import { fleetJson, toFleet, workerStateJson } from '../fleet-json.ts';
+import { askingPeer, missingJson } from '../joined.ts';
 import { mergeStatus } from '../merged-status.ts';
-import { askingPeer, missingJson } from '../peer-json.ts';
 import {
   type AskedJson,
   listInstances,

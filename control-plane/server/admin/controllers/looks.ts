@@ -2,7 +2,7 @@
 import Type from 'typebox';
 import { type Fields, op } from '../../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';
-import { askingPeer } from '../peer-json.ts';
+import { askingPeer } from '../joined.ts';
 
 export class Default extends AdminController {
   static readonly POST = op({

@@ -9,8 +9,13 @@ import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';
 import { type ChangeRequest, toFileText, toReplacement } from '../change.ts';
 import { findChanges } from '../diff-job.ts';
 import { problemJson, refusedRules } from '../problem-json.ts';
-import { revisionFields, revisionJson, toRevisionJson } from '../revision-json.ts';
-import { revisionOutcomeJson, toRevisionOutcomes } from '../revision-outcome.ts';
+import {
+  revisionFields,
+  revisionJson,
+  revisionOutcomeJson,
+  toRevisionJson,
+  toRevisionOutcomes,
+} from '../revision-json.ts';
 import { ruleChangeJson } from '../rule-change-json.ts';
 
 const id = part('id', Type.String({ minLength: 1, maxLength: 64, pattern: '^[0-9a-f]+$' }));

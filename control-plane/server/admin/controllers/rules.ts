@@ -13,8 +13,8 @@ import {
   type RuleRow,
   ruleRowJson,
   toRow,
+  toUnknownDomainText,
 } from '../rule-rows.ts';
-import { toUnknownDomainText } from '../rules-now.ts';
 
 const domainName = part('domain', Type.String({ minLength: 1, maxLength: 1024 }));
 const domainsJson = Type.Object({

@@ -6,8 +6,12 @@ import { findDocumentsAt } from '../../../../shared/rules/rule-end.ts';
 import { orNull } from '../../api-shape.ts';
 import type { RevisionInfo } from '../../store/revision.ts';
 import { AdminController } from '../admin-controller.ts';
-import { revisionJson, toRevisionJson } from '../revision-json.ts';
-import { revisionOutcomeJson, toRevisionOutcomes } from '../revision-outcome.ts';
+import {
+  revisionJson,
+  revisionOutcomeJson,
+  toRevisionJson,
+  toRevisionOutcomes,
+} from '../revision-json.ts';
 import {
   findRuleHistory,
   type RuleChangeInHistory,

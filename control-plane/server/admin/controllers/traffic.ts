@@ -12,7 +12,7 @@ import {
   toHistory,
   withOutcomes,
 } from '../history-json.ts';
-import { askingPeer } from '../peer-json.ts';
+import { askingPeer } from '../joined.ts';
 import { createIsOfDomain, findingRuleOwners, namingRules } from '../rule-owners.ts';
 
 export class Default extends AdminController {

@@ -3,7 +3,7 @@ import Type from 'typebox';
 import { runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, op } from '../../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';
-import { askingPeer } from '../peer-json.ts';
+import { askingPeer } from '../joined.ts';
 import { locatingRules } from '../rule-rows.ts';
 import { explainSamples, unmatchedJson } from '../unmatched-json.ts';
 

@@ -2,7 +2,7 @@ import test from 'ava';
 import { problemOf } from '../../../shared/rules/problem/problem.ts';
 import type { OutcomeOnRecord, Outcomes } from '../record/outcomes.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
-import { toRevisionOutcomes } from './revision-outcome.ts';
+import { toRevisionOutcomes } from './revision-json.ts';
 
 type Present = Pick<SnapshotState, 'newest' | 'inForce' | 'trial'>;
 
