@@ -1,7 +1,7 @@
 // `audit`: lists actions of users and of the programs.
 import { parseDuration } from '../../shared/duration.ts';
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
-import type { ActivityEntryJson, ActivityJson } from '../server/admin/activity-json.ts';
+import type { ActivityEntryJson, ActivityJson } from '../server/admin/controllers/activity.ts';
 import { type AdminOptions, addAdminOptions } from './admin/admin-options.ts';
 import { askAdmin } from './admin/ask-admin.ts';
 import type { AddCommand } from './command-frame.ts';

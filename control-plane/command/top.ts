@@ -1,7 +1,7 @@
 // `top`: lists the most limited values, and the rules with the most hits over limit.
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import { describeEnd } from '../../shared/rules/rule-end.ts';
-import type { TopJson } from '../server/admin/top.ts';
+import type { TopJson } from '../server/admin/controllers/top.ts';
 import { type AdminOptions, addAdminOptions } from './admin/admin-options.ts';
 import { askAdmin } from './admin/ask-admin.ts';
 import { toColumns } from './columns.ts';

@@ -1,8 +1,8 @@
 // Sends arbitrary reports of workers over their link: what the control plane keeps and shows stays bounded, and its
 // numbers stay valid.
 import test from 'ava';
+import { toTop } from '../../control-plane/server/admin/controllers/top.ts';
 import { findingRuleOwners } from '../../control-plane/server/admin/rule-owners.ts';
-import { toTop } from '../../control-plane/server/admin/top.ts';
 import { toTrafficJson } from '../../control-plane/server/admin/traffic-json.ts';
 import { createFleet } from '../../control-plane/server/fleet/fleet.ts';
 import { TrafficHistory } from '../../control-plane/server/fleet/traffic-history.ts';

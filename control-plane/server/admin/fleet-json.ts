@@ -120,7 +120,7 @@ function toWorkersJson(
   });
 }
 
-export const linkJson = Type.Object(
+const linkJson = Type.Object(
   {
     id: Type.String(),
     instance: Type.String(),

@@ -123,7 +123,7 @@ export interface RowsQuestion {
   readonly limit: number;
 }
 
-export interface FoundRules {
+interface FoundRules {
   /** The number of rules that contain the text. */
   readonly total: number;
   readonly found: readonly ListedRule[];

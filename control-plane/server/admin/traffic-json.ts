@@ -44,7 +44,7 @@ export const figuresJson = Type.Object(
   },
   { title: 'WorkerFigures' },
 );
-export type FiguresJson = Type.Static<typeof figuresJson>;
+type FiguresJson = Type.Static<typeof figuresJson>;
 
 /** Optional: an older control plane does not include them. */
 const storeProblem = {

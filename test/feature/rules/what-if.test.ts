@@ -3,7 +3,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import type { EffectJson } from '../../../control-plane/server/admin/effect-json.ts';
+import type { EffectJson } from '../../../control-plane/server/admin/controllers/effects.ts';
 import { toText } from '../../../control-plane/server/fleet/limited-values.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { type AdminApiOptions, startAdminApi } from '../../support/admin-api.ts';

@@ -1,6 +1,6 @@
 // The activity page: actions of users and of the programs.
 import { html } from 'htm/preact';
-import type { ActivityEntryJson, ActivityJson } from '../../admin/activity-json.ts';
+import type { ActivityEntryJson, ActivityJson } from '../../admin/controllers/activity.ts';
 import { toAgo, toNumber, toSentence, toShown, toTime } from './format.ts';
 import { RevisionName } from './names.ts';
 import type { PageProps } from './page-props.ts';

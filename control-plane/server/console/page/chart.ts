@@ -3,7 +3,7 @@ import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import UPlot from 'uplot';
-import type { HistoryJson, MarkJson } from '../../admin/history-json.ts';
+import type { HistoryJson, MarkJson } from '../../admin/controllers/traffic.ts';
 import { toClock, toRate, toShortId, toShown, toTime } from './format.ts';
 import type { Tone } from './parts.ts';
 import { hrefOf } from './route.ts';

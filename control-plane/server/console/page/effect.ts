@@ -1,6 +1,6 @@
 // The requests that changed rules would refuse, and how certain that is.
 import { html } from 'htm/preact';
-import type { EffectJson } from '../../admin/effect-json.ts';
+import type { EffectJson } from '../../admin/controllers/effects.ts';
 import { toClock, toCount, toNumber, toPairs, toSentence } from './format.ts';
 import { RuleName, ValueName } from './names.ts';
 import { Badge } from './parts.ts';

@@ -1,7 +1,7 @@
 // The decision of a request under the rules in force: its current outcome, and the rules that were matched or skipped.
 import { html } from 'htm/preact';
 import type { ExplainedDescriptorJson } from '../../../authoring/explain/explanation-json.ts';
-import type { OutcomeJson } from '../../admin/outcome-json.ts';
+import type { OutcomeJson } from '../../admin/controllers/explanations.ts';
 import type { CountersJson } from '../../fleet/counter-answers.ts';
 import type { CountersQuestion } from './counters.ts';
 import { toPairs, toSentence, toShown, toSpan, toTime } from './format.ts';

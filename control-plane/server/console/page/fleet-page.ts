@@ -1,8 +1,8 @@
 // The page of workers: each one's rules, decision rate and problems.
 import { html } from 'htm/preact';
 import { useContext } from 'preact/hooks';
+import type { HistoryJson } from '../../admin/controllers/traffic.ts';
 import type { FleetJson, GoneWorkerJson, LinkJson, WorkerJson } from '../../admin/fleet-json.ts';
-import type { HistoryJson } from '../../admin/history-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
 import { TrafficChart, toMinute } from './chart.ts';
 import {

@@ -1,6 +1,6 @@
 // The page of limited values: the most limited ones, the use of their counters, and a reset of these.
 import { html } from 'htm/preact';
-import type { TopJson } from '../../admin/top.ts';
+import type { TopJson } from '../../admin/controllers/top.ts';
 import { toNumber, toPairs, toRateCell, toReporting, toTime } from './format.ts';
 import { LiftButton } from './lift.ts';
 import { DomainName, RuleName, ValueName } from './names.ts';

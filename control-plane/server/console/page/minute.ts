@@ -1,7 +1,7 @@
 // All about one minute: its figures, earlier conditions that still lasted, and its events.
 import { html } from 'htm/preact';
-import type { ActivityJson } from '../../admin/activity-json.ts';
-import type { HistoryJson, MarkJson } from '../../admin/history-json.ts';
+import type { ActivityJson } from '../../admin/controllers/activity.ts';
+import type { HistoryJson, MarkJson } from '../../admin/controllers/traffic.ts';
 import { markSigns, toMinute } from './chart.ts';
 import { toClock, toNumber, toRate, toSentence, toShown, toTime } from './format.ts';
 import { RevisionName } from './names.ts';

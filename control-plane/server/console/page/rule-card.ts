@@ -2,7 +2,7 @@
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { RuleSourceJson } from '../../admin/controllers/sources.ts';
-import type { RuleSeriesJson } from '../../admin/history-json.ts';
+import type { RuleSeriesJson } from '../../admin/controllers/traffic.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
 import { toAgo, toCount, toSentence, toShown, toTime } from './format.ts';
 import { MinuteBars } from './minute-bars.ts';

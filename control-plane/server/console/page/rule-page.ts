@@ -1,6 +1,6 @@
 // The page of one rule: its text, its counts, and the values that it limits now.
 import { html } from 'htm/preact';
-import type { TopJson } from '../../admin/top.ts';
+import type { TopJson } from '../../admin/controllers/top.ts';
 import { toLines, toPairs, toRateCell, toShown } from './format.ts';
 import { DomainName, ValueName } from './names.ts';
 import type { PageProps } from './page-props.ts';

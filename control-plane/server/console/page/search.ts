@@ -2,7 +2,7 @@
 import { html } from 'htm/preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { FindsJson } from '../../admin/controllers/finds.ts';
-import type { TopJson } from '../../admin/top.ts';
+import type { TopJson } from '../../admin/controllers/top.ts';
 import { Dialog } from './confirm.ts';
 import { toAgo, toLines, toPairs, toShortId, toShown } from './format.ts';
 import { parsePasted } from './pasted.ts';

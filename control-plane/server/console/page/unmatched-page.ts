@@ -1,6 +1,6 @@
 // Requests that no rule matches, often because of an unnoticed misspelling.
 import { html } from 'htm/preact';
-import type { UnmatchedJson } from '../../admin/unmatched-json.ts';
+import type { UnmatchedJson } from '../../admin/controllers/unmatched.ts';
 import { toAgo, toLines, toPairs, toSentence, toShown } from './format.ts';
 import { DomainName } from './names.ts';
 import type { PageProps } from './page-props.ts';

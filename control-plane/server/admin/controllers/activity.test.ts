@@ -1,9 +1,9 @@
 import test from 'ava';
-import { startAdminApi } from '../../../test/support/admin-api.ts';
-import { runInProcess } from '../../../test/support/command-run.ts';
-import { freePort } from '../../../test/support/free-port.ts';
-import type { Outcomes } from '../record/outcomes.ts';
-import { findEntries, toEntries } from './activity-json.ts';
+import { startAdminApi } from '../../../../test/support/admin-api.ts';
+import { runInProcess } from '../../../../test/support/command-run.ts';
+import { freePort } from '../../../../test/support/free-port.ts';
+import type { Outcomes } from '../../record/outcomes.ts';
+import { findEntries, toEntries } from './activity.ts';
 
 const outcome = (kind: Outcomes[number]['kind'], atMs: number, more = {}): Outcomes[number] => ({
   revisions: ['0123456789abcdef'],

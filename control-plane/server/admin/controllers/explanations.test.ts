@@ -1,14 +1,14 @@
 import test from 'ava';
-import { systemClock } from '../../../shared/clock.ts';
-import { runAtOnce } from '../../../shared/in-slices.ts';
-import { loadProtos } from '../../../shared/wire/protos.ts';
-import { testLines } from '../../../test/support/reviewed-lines.ts';
-import { explainRequest } from '../../authoring/explain/explained-request.ts';
-import type { CountersJson } from '../fleet/counter-answers.ts';
-import { Building } from '../snapshot/building.ts';
-import { createExamine } from './examination.ts';
-import { toOutcome } from './outcome-json.ts';
-import { locatingRules } from './rule-rows.ts';
+import { systemClock } from '../../../../shared/clock.ts';
+import { runAtOnce } from '../../../../shared/in-slices.ts';
+import { loadProtos } from '../../../../shared/wire/protos.ts';
+import { testLines } from '../../../../test/support/reviewed-lines.ts';
+import { explainRequest } from '../../../authoring/explain/explained-request.ts';
+import type { CountersJson } from '../../fleet/counter-answers.ts';
+import { Building } from '../../snapshot/building.ts';
+import { createExamine } from '../examination.ts';
+import { locatingRules } from '../rule-rows.ts';
+import { toOutcome } from './explanations.ts';
 
 const examine = createExamine(
   new Building({
@@ -62,7 +62,7 @@ function toCounters(text: string): CountersJson {
   return { answers, notAsked: 0, missing: [] };
 }
 
-testLines(test, new URL('outcome-json.txt', import.meta.url), (given) => {
+testLines(test, new URL('explanations.txt', import.meta.url), (given) => {
   const [, keys = '', worker, text = ''] = /^(.*?): (worker )?(.*)$/.exec(given) ?? [];
   const counters = worker === undefined ? text : toCounters(text);
   const { freeInSeconds, kind, text: shown } = toOutcome(explain(...keys.split(' ')), counters);

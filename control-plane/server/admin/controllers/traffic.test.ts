@@ -1,7 +1,7 @@
 import test from 'ava';
-import type { MarkKind } from '../history/last-hour/marks.ts';
-import type { Outcomes } from '../record/outcomes.ts';
-import { type HistorySpan, sumSeries, toHistory, withOutcomes } from './history-json.ts';
+import type { MarkKind } from '../../history/last-hour/marks.ts';
+import type { Outcomes } from '../../record/outcomes.ts';
+import { type HistorySpan, sumSeries, toHistory, withOutcomes } from './traffic.ts';
 
 const slotMs = 5_000;
 const nowMs = 1_000_000 * slotMs;

@@ -1,6 +1,6 @@
 import test from 'ava';
-import { runAtOnce } from '../../../shared/in-slices.ts';
-import { explainSamples } from './unmatched-json.ts';
+import { runAtOnce } from '../../../../shared/in-slices.ts';
+import { explainSamples } from './unmatched.ts';
 
 const toSample = (value: string, lastAt: string) => ({
   ...{ domain: 'd', entries: [{ key: 'k', value }], samples: 1, lastAt },

@@ -1,7 +1,7 @@
 import test from 'ava';
-import { runAtOnce } from '../../../shared/in-slices.ts';
-import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
-import { findingRuleOwners } from './rule-owners.ts';
+import { runAtOnce } from '../../../../shared/in-slices.ts';
+import { parseRuleDocument } from '../../../../shared/rules/document/document.ts';
+import { findingRuleOwners } from '../rule-owners.ts';
 import { type TopFacts, type TopJson, toFacts, toTop } from './top.ts';
 
 /** Answer of a peer. */
