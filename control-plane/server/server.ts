@@ -23,7 +23,7 @@ import { createEvents } from './admin/events.ts';
 import { createExamine, createReading } from './admin/examination.ts';
 import { watchFleet } from './admin/fleet-events.ts';
 import { mostLongAnswers } from './admin/long-answer.ts';
-import { watchWorkers } from './admin/merged-status.ts';
+import { watchWorkers } from './admin/status.ts';
 import { openTokenFile, parsePeerToken, parseTokens, type TokenFile } from './admin/tokens.ts';
 import type { WebhookDeps } from './admin/webhook-route.ts';
 import { ComparedClocks } from './compared-clocks.ts';

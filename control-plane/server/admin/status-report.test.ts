@@ -18,7 +18,7 @@ import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
 import type { WorkerSnapshots } from './fleet-json.ts';
 import { toFleetJson } from './fleet-json.ts';
-import { mergeStatus } from './merged-status.ts';
+import { toStatus } from './status.ts';
 import { judgeShrunk, type OwnStatus, statusJson, toOwnStatus } from './status-report.ts';
 
 const nowMs = 1_800_000_000_000;
@@ -284,7 +284,7 @@ test('the answer of an older control plane, which includes only disagreements, i
   };
   const sent = JSON.stringify({ ...older, disagreements: [disagreement] });
   const answer = Value.Parse(statusJson, JSON.parse(sent));
-  const merged = mergeStatus(own, [{ url: 'peer', value: answer }]);
+  const merged = toStatus(own, [{ url: 'peer', value: answer }]);
   t.like(merged.disagreements[0], { group: 'default', count: 2 });
 });
 
@@ -296,7 +296,7 @@ test('files that were set aside on any control plane are listed, and a peer is n
     { url: 'http://peer', value: peer },
     { url: 'http://older', value: older },
   ];
-  t.deepEqual(mergeStatus(own, peers).setAside, [
+  t.deepEqual(toStatus(own, peers).setAside, [
     '/state/a.json.unreadable',
     '/state/a.json.unreadable at http://peer',
   ]);

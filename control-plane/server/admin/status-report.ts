@@ -198,7 +198,7 @@ export interface StatusSources {
   readonly setAside: readonly string[];
 }
 
-/** What one control plane knows; `mergeStatus` makes the status from it. */
+/** What one control plane knows; `toStatus` makes the status from it. */
 export type OwnStatus = StatusJson & { readonly fleet: FleetJson };
 
 export function toOwnStatus(sources: StatusSources): OwnStatus {

@@ -2,7 +2,7 @@
 // rollout, the verdict of `status`, which determines its exit code, and the gauges.
 import { isDeepStrictEqual } from 'node:util';
 import { toFleetJson } from '../../../control-plane/server/admin/fleet-json.ts';
-import { mergeStatus } from '../../../control-plane/server/admin/merged-status.ts';
+import { toStatus } from '../../../control-plane/server/admin/status.ts';
 import {
   type OwnStatus,
   type StatusJson,
@@ -106,7 +106,7 @@ function verdictAt(plane: SteppedPlane, statuses: Statuses): StatusJson['verdict
     .map(([{ name: url, isCutOff }, value]) =>
       plane.isCutOff || isCutOff ? { url, error: 'refused', last: undefined } : { url, value },
     );
-  return own && mergeStatus(own, peers.length > 0 ? peers : undefined).verdict;
+  return own && toStatus(own, peers.length > 0 ? peers : undefined).verdict;
 }
 
 function findOtherVerdict(

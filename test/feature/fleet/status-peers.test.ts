@@ -2,7 +2,7 @@
 // lying.
 import { createServer, type RequestListener } from 'node:http';
 import test, { type ExecutionContext } from 'ava';
-import { watchWorkers } from '../../../control-plane/server/admin/merged-status.ts';
+import { watchWorkers } from '../../../control-plane/server/admin/status.ts';
 import { statusJson } from '../../../control-plane/server/admin/status-report.ts';
 import { createExchangeAsk } from '../../../control-plane/server/record/peers/exchange.ts';
 import type { PeerSource } from '../../../control-plane/server/record/peers/peer-list.ts';

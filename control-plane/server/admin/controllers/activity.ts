@@ -32,10 +32,7 @@ export type ActivityEntryJson = Type.Static<typeof entryJson>;
 const entries = { deeds: Type.Array(entryJson, { description: 'The newest first' }) };
 /** The answer of one control plane; an older one includes no more fields. */
 const entriesJson = Type.Object(entries);
-const activityJson = Type.Object(
-  { ...entries, missing: missingJson },
-  { title: 'Activity' },
-);
+const activityJson = Type.Object({ ...entries, missing: missingJson }, { title: 'Activity' });
 export type ActivityJson = Type.Static<typeof activityJson>;
 
 interface ActivityQuestion {

@@ -6,7 +6,7 @@ import { shortestRevisionPrefix } from '../../store/store.ts';
 import { AdminController } from '../admin-controller.ts';
 import { fleetJson, toFleet, workerStateJson } from '../fleet-json.ts';
 import { askingPeer, missingJson } from '../joined.ts';
-import { mergeStatus } from '../merged-status.ts';
+import { toStatus } from '../status.ts';
 import {
   type AskedJson,
   listInstances,
@@ -136,7 +136,7 @@ export class Status extends AdminController {
     const answers = await this.askEachPeer(path, statusJson, peer, {}, listInstances);
     const own = await this.readOwn(look, revision);
     const isAlone = this.api.peers === undefined || peer !== undefined;
-    const status = mergeStatus(own, isAlone ? undefined : answers, { revision, workers });
+    const status = toStatus(own, isAlone ? undefined : answers, { revision, workers });
     if (peer === undefined) return status;
     // The control plane that asks judges all workers together.
     const { verdict, text } = own;

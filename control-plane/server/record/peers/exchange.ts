@@ -1,5 +1,5 @@
 // Requests that a control plane sends to the others by itself, with their shared token: notifications of the revision
-// that it has seen, questions about their workers (admin/merged-status.ts), and more in a rollout
+// that it has seen, questions about their workers (admin/status.ts), and more in a rollout
 // (rollout/open-rollout.ts).
 import Type, { type Static, type TSchema } from 'typebox';
 import type { ConfigStore } from '../../store/store.ts';

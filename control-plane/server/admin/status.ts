@@ -1,4 +1,4 @@
-// The status of a fleet with several control planes, merged from the status of each; also asks the others for theirs.
+// The status of a fleet, from what each of its control planes reports; also asks the others for theirs.
 import { type Clock, repeatAfter } from '../../../shared/clock.ts';
 import { toCountText } from '../../../shared/count-text.ts';
 import type { ExchangeAsk } from '../record/peers/exchange.ts';
@@ -30,7 +30,7 @@ export interface StatusQuestion {
 /** Workers are those of all control planes; the store and the revision in force are this one's. If one does not answer,
  * the verdict is `not_known`, unless each of its workers is connected to another one now (behaviour:
  * workers-of-a-lost-peer). `peers` is undefined if no others are part of the answer. */
-export function mergeStatus(
+export function toStatus(
   own: OwnStatus,
   peers: readonly PeerAnswer<StatusJson>[] | undefined,
   { revision, workers: includesFleet = false }: StatusQuestion = {},
