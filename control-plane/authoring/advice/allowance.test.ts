@@ -18,7 +18,7 @@ function notify(...lines: readonly string[]): { reported: string[]; idle: string
   };
 }
 
-test('a comment before the first key is for the whole file, with several names', (t) => {
+test('a comment before the first key applies to the complete file, and can have several names', (t) => {
   const lines = [
     '# yaml-language-server: $schema=rules.schema.json',
     '---',
