@@ -4,14 +4,18 @@ import test from 'ava';
 import { runAtOnce } from '../../../shared/in-slices.ts';
 import { formatProblem } from '../../../shared/rules/problem/problem-text.ts';
 import { loadProtos } from '../../../shared/wire/protos.ts';
-import { buildSnapshots } from './build.ts';
+import { createRecordedLog } from '../../../test/support/recorded-log.ts';
+import { createRevisionStore, revisionOf } from '../../../test/support/revision-store.ts';
+import { toRevisionInfo } from '../store/revision.ts';
+import { type BuiltSnapshots, buildSnapshots } from './build.ts';
 import type { GovernedRules } from './makers.ts';
 import { findingChanged, type Maker } from './makers.ts';
 import { judgingByPolicy } from './policy-guard.ts';
+import { PolicySteps } from './policy-steps.ts';
 
 const encode = loadProtos().rateLimitConfig.serialize;
 
-function governed(rules: string, policy: string | undefined): GovernedRules {
+function governed(rules: string, policy: string | undefined): BuiltSnapshots {
   const files = [
     { path: 'shop.yaml', text: `domain: shop\ndescriptors: ${rules}\n` },
     ...(policy === undefined ? [] : [{ path: 'policy.yaml', text: policy }]),
@@ -54,6 +58,8 @@ test('of many owners ten are named, and how many there are beside them', (t) => 
       "domain 'shop' is changed by bob, and only o1, o2, o3, o4, o5, o6, o7, o8, o9, o10 and 2 more may change it",
     ],
   );
+  const makers = owners.map((revision) => ({ ...bob, revision }));
+  t.is(refusedSince(before, [after, ...makers]).length, 10, 'of many makers as well');
 });
 
 // Proof of SECURITY.md: refuses or admits every request of the domains that `policy.yaml` does not give to other
@@ -126,4 +132,20 @@ test('a change of the policy is judged by who made each part of it, whoever cont
   t.false(isRefused([stolen, bob], [policyOf('owners: [s]', other), ada]), 'it is undone');
   t.false(isRefused([stolen, bob], [policyOf('owners: [s] '), ada]));
   t.false(isRefused([stolen, bob], [policyOf('owners: [s, t]'), ada]), 'and so it is');
+});
+
+test('revisions that cannot be read are by unknown makers', async (t) => {
+  const between = () => Promise.reject(new Error('no route to it'));
+  const steps = new PolicySteps({
+    store: { ...createRevisionStore(revisionOf(2)), between },
+    building: { build: () => t.fail() as never },
+    memory: () => ({ verdictOf: () => undefined }),
+    log: createRecordedLog(),
+  });
+  const from = { revision: toRevisionInfo(revisionOf(1)), built: governed(limit(1), undefined) };
+  const [step] = await steps.find(from, revisionOf(2), undefined);
+  t.deepEqual(
+    step?.makers.map(({ revision }) => revision),
+    [undefined, revisionOf(2).id],
+  );
 });

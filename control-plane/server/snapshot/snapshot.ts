@@ -61,7 +61,7 @@ export function createResource(name: string, config: Buffer): Resource {
 
 /** Throws if two resources have the same name, which is a bug in the caller. */
 export function createSnapshot(resources: Iterable<Resource>): Snapshot {
-  const sorted = [...resources].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+  const sorted = [...resources].sort((a, b) => (a.name < b.name ? -1 : 1));
   const byName = new Map(sorted.map((resource) => [resource.name, resource]));
   if (byName.size !== sorted.length) throw new Error('two resources of a snapshot have one name');
   return { version: toContentVersion(byName), resources: byName };

@@ -145,6 +145,7 @@ test('a commit that violates the policy is not served, and one with a reason is'
   repository.push({ 'shop.yaml': rules(26) }, 'Sale\n\nPolicy-Exception: agreed with ops');
   await store.trigger();
   await logged(/^notice audit: .*breaks the policy, by its own word: agreed with ops$/);
+  await logged(/^warning Configuration: .*the limit is 26/);
 });
 
 test('check lists the limits that the policy beside them does not allow, and mistakes in the policy', async (t) => {
