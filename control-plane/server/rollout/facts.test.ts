@@ -78,12 +78,12 @@ test('a peer without an answer is named', (t) => {
   t.is(unknownOf(answer(), away), text);
   t.is(unknownOf(away, answer({ serves: null })), text);
   t.regex(unknownOf(answer({ serves: null }), away) ?? '', /^waits for peer http:\/\/b to follow/);
-});
-
-test('the other peers are known while one does not answer', (t) => {
-  const away = { url: 'http://c', error: 'HTTP 503', last: undefined };
-  const { workers, gone: left } = toPeerFacts([away, answer()], 'r', askedAtMs);
-  t.deepEqual([workers, left], [[worker], [gone]]);
+  const others = toPeerFacts([away, answer(), answer({ serves: null })], 'r', askedAtMs);
+  t.deepEqual(
+    [others.workers.map(({ state }) => state), others.gone],
+    [['refused', 'pending'], [gone]],
+    'the others are known',
+  );
 });
 
 // The snapshots of this control plane: revision 2 is on trial with all workers, revision 1 is in force.
