@@ -2,7 +2,7 @@
 // batching.ts decides when and where a batch is sent; operations.ts has the commands.
 import type { AppError } from '../../../shared/errors.ts';
 import { LimiterCounter } from '../limiter.ts';
-import { findSuppressed, type Hit, needsReading } from '../store.ts';
+import { type CountRequest, findSuppressed, type Hit, needsReading } from '../store.ts';
 import type { CommandText, RawReply } from './connection.ts';
 import {
   Increment,
@@ -84,9 +84,7 @@ export class Batch {
   #plan(open: OpenRequest, counters: Counters | undefined): void {
     const { hits, mode } = open.request;
     const suppressed =
-      counters !== undefined && needsReading(open.request)
-        ? findSuppressed(hits, (hit) => isOver(hit, counters))
-        : undefined;
+      counters === undefined ? undefined : findSuppressedBy(counters, open.request);
     for (let index = 0; index < hits.length; index++) {
       const hit = hits[index] as Hit;
       const isPeek = suppressed?.[index] === true || (mode === 'look' && !hit.refund);
@@ -188,6 +186,13 @@ function findFailure({ request }: OpenRequest, counters: Counters): AppError | u
     if (counter instanceof Error) return counter;
   }
   return undefined;
+}
+
+/** As `findSuppressed`, by the counters that were read; undefined as well for a request that needs no reading. */
+function findSuppressedBy(counters: Counters, request: CountRequest): boolean[] | undefined {
+  return needsReading(request)
+    ? findSuppressed(request.hits, (hit) => isOver(hit, counters))
+    : undefined;
 }
 
 function isOver({ mapKey, hits, limit }: Hit, counters: Counters): boolean {

@@ -108,13 +108,23 @@ export class Batching implements BatchOwner, Settling {
     const arrivedMs = Math.floor(this.#lastArrivalMs);
     const open = { request, arrivedMs, failure: undefined, isSettled: false };
     if (refusal !== undefined) {
-      setImmediate(() => this.#settle(open, refusal));
+      this.#settleLater(open, refusal);
       return;
     }
-    if (this.#cancelSweep === undefined) this.#silence.resume(arrivedMs);
+    if (this.#cancelSweep === undefined) {
+      this.#silence.resume(arrivedMs);
+      this.#startSweeping();
+    }
     this.#waiting.push(open);
-    this.#startSweeping();
-    if (this.#flushing !== 'none') return;
+    if (this.#flushing === 'none') this.#scheduleBatch();
+  }
+
+  /** A method because a closure in `count` would cost each of its calls an object. */
+  #settleLater(open: OpenRequest, error: AppError): void {
+    setImmediate(() => this.#settle(open, error));
+  }
+
+  #scheduleBatch(): void {
     if (this.#pipelineWindow === undefined) {
       this.#scheduleFlush();
     } else {
@@ -193,7 +203,7 @@ export class Batching implements BatchOwner, Settling {
       count++;
       if (!this.settleIfLate(open, nowMs)) batch.add(open);
     }
-    this.#waiting.splice(0, count);
+    this.#waiting = this.#waiting.slice(count);
     return batch;
   }
 
@@ -269,7 +279,7 @@ export class Batching implements BatchOwner, Settling {
   }
 
   #startSweeping(): void {
-    this.#cancelSweep ??= this.#clock.after(sweepMs, () => this.#sweep());
+    this.#cancelSweep = this.#clock.after(sweepMs, () => this.#sweep());
   }
 
   #sweep(): void {

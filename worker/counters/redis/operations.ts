@@ -52,6 +52,8 @@ interface CountedHit {
   /** The number to count: that of the hit, or 0 for a peek. */
   readonly hits: number;
   readonly open: OpenRequest;
+  /** The next hit of the operation. Usually there is none, and an array for one hit would cost more. */
+  next: CountedHit | undefined;
 }
 
 const none: never[] = [];
@@ -68,8 +70,9 @@ export abstract class Operation {
   hasExpire = false;
   protected readonly deps: OperationDeps;
   protected readonly key: string;
-  /** In their order. */
-  protected counted: CountedHit[] = none;
+  /** The first hit, which leads to the others in their order. */
+  protected first: CountedHit | undefined;
+  #last: CountedHit | undefined;
 
   constructor(deps: OperationDeps, key: string) {
     this.deps = deps;
@@ -77,10 +80,10 @@ export abstract class Operation {
   }
 
   add(hit: Hit, hits: number, open: OpenRequest): void {
-    const counted = { hit, hits, open };
-    // Usually there is one, and a push to an empty array reserves room for many.
-    if (this.counted === none) this.counted = [counted];
-    else this.counted.push(counted);
+    const counted = { hit, hits, open, next: undefined };
+    if (this.#last === undefined) this.first = counted;
+    else this.#last.next = counted;
+    this.#last = counted;
   }
 
   abstract toCommand(nowMs: number): CommandText;
@@ -96,7 +99,7 @@ export abstract class Operation {
 
   protected fail(error: Error): void {
     const failure = this.toFailure(error);
-    for (const { open } of this.counted) open.failure ??= failure;
+    for (let each = this.first; each !== undefined; each = each.next) each.open.failure ??= failure;
   }
 
   /** Converts a server's error to ours, and leaves ours as it is. */
@@ -175,7 +178,7 @@ export class Increment extends Operation {
 
   toCommand(nowMs: number): CommandText {
     this.hasExpire = !this.deps.knownExpiries.has(this.key, this.#windowSeconds, nowMs);
-    const exact = this.#sum < sumBound ? undefined : this.counted[0]?.hit.exactHits;
+    const exact = this.#sum < sumBound ? undefined : this.first?.hit.exactHits;
     return toIncrementText(this.key, exact ?? this.#sum);
   }
 
@@ -188,8 +191,8 @@ export class Increment extends Operation {
     this.#noteLifetime(counter, expireReply);
     if (typeof counter === 'number') this.#setResults(counter);
     else if (!counter.message.includes('would overflow')) this.fail(counter);
-    else if (this.counted.length > 1) return this.#split();
-    else for (const { hit, open } of this.counted) if (!open.isSettled) hit.after = overflowed;
+    else if (this.first?.next !== undefined) return this.#split();
+    else this.#setResults(overflowed);
     return none;
   }
 
@@ -213,10 +216,10 @@ export class Increment extends Operation {
   }
 
   #setResults(counter: number): void {
-    let sum = 0;
-    for (const { hit, hits, open } of this.counted) {
-      sum += hits;
-      if (!open.isSettled) hit.after = counter - (this.#sum - sum);
+    let rest = this.#sum;
+    for (let each = this.first; each !== undefined; each = each.next) {
+      rest -= each.hits;
+      if (!each.open.isSettled) each.hit.after = counter - rest;
     }
   }
 
@@ -225,14 +228,15 @@ export class Increment extends Operation {
    * are counted as if the requests had come one by one.
    */
   #split(): readonly Operation[] {
-    return this.counted
-      .filter(({ open }) => !open.isSettled)
-      .map(({ hit, hits, open }) => {
-        const alone = new Increment(this.deps, this.key);
-        alone.#windowSeconds = this.#windowSeconds;
-        alone.add(hit, hits, open);
-        return alone;
-      });
+    const parts: Increment[] = [];
+    for (let each = this.first; each !== undefined; each = each.next) {
+      if (each.open.isSettled) continue;
+      const alone = new Increment(this.deps, this.key);
+      alone.#windowSeconds = this.#windowSeconds;
+      alone.add(each.hit, each.hits, each.open);
+      parts.push(alone);
+    }
+    return parts;
   }
 }
 
@@ -254,14 +258,14 @@ const refundScript = [
 /** Subtracts one hit, stopping at 0; a counter that is missing or not above 0 stays unchanged. */
 export class Refund extends Operation {
   toCommand(): CommandText {
-    const hit = this.counted[0]?.hit;
+    const hit = this.first?.hit;
     return toCommandText('EVAL', refundScript, 1, this.key, String(hit?.exactHits ?? hit?.hits));
   }
 
   receive(reply: RawReply | undefined): readonly Operation[] {
     const counter = this.toCounter(reply);
     if (typeof counter !== 'number') this.fail(counter);
-    else for (const { hit, open } of this.counted) if (!open.isSettled) hit.after = counter;
+    else if (this.first?.open.isSettled === false) this.first.hit.after = counter;
     return none;
   }
 }
@@ -309,8 +313,11 @@ export class LimiterCall extends Operation {
     }
     const counter = this.#toCounter(reply);
     this.counter = counter;
-    if (counter instanceof Error) this.fail(counter);
-    else for (const each of this.counted) this.#decide(counter, each);
+    if (counter instanceof Error) {
+      this.fail(counter);
+      return none;
+    }
+    for (let each = this.first; each !== undefined; each = each.next) this.#decide(counter, each);
     return none;
   }
 
