@@ -126,7 +126,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
       async pass(seconds: number): Promise<void> {
         for (let second = 0; second < seconds; second++) {
           clock.advance(1_000);
-          for (const each of all) each.tick(true);
+          for (const each of all) each.happen({ kind: 'tick', isWaiting: true });
           await Promise.all(all.map((each) => each.settled()));
         }
       },
@@ -241,7 +241,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     const { reads, swaps } = text;
     for (let second = 0; second < 5; second++) {
       fleet.clock.advance(1_000);
-      keeper.tick(false);
+      keeper.happen({ kind: 'tick', isWaiting: false });
       await keeper.settled();
     }
     t.deepEqual([text.reads, text.swaps], [reads, swaps]);
@@ -257,9 +257,9 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     async function listen(contentId: string): Promise<number> {
       const { reads } = text;
       for (let turn = 0; turn < 20; turn++) {
-        one.noteNews(contentId);
+        one.happen({ kind: 'heard', contentId });
         fleet.clock.advance(100);
-        one.tick(false);
+        one.happen({ kind: 'tick', isWaiting: false });
         await one.settled();
       }
       return text.reads - reads;

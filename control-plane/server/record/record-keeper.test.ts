@@ -72,7 +72,7 @@ function createTwo(timing: LeaderTiming) {
     async poll(ms: number, isWaiting = true): Promise<void> {
       clock.advance(ms);
       for (const each of [one, two]) {
-        each.tick(isWaiting);
+        each.happen({ kind: 'tick', isWaiting });
         await each.settled();
       }
     },
@@ -150,10 +150,10 @@ for (const { kind, timing, pollMs, renewMs, termMs, noticeMs } of kinds) {
       const { clock, one, two } = await startTwo(timing);
       await one.write(begin);
       clock.advance(pollMs);
-      two.tick(true);
+      two.happen({ kind: 'tick', isWaiting: true });
       await two.settled();
       clock.advance(isOver ? termMs : termMs - 1);
-      two.tick(true);
+      two.happen({ kind: 'tick', isWaiting: true });
       await two.settled();
       t.is(isVacant(two.state), isOver);
     }
@@ -161,7 +161,7 @@ for (const { kind, timing, pollMs, renewMs, termMs, noticeMs } of kinds) {
 
   test(`with ${kind} a newer record that a peer reports is read ${noticeMs} ms after the last poll`, async (t) => {
     const { counts, poll, one } = await startTwo(timing);
-    one.noteNews('another');
+    one.happen({ kind: 'heard', contentId: 'another' });
     await poll(noticeMs - 1, false);
     t.is(counts.reads, 1);
     await poll(1, false);
@@ -219,8 +219,8 @@ test('a write that others are faster than again and again is given up after thre
 test('while the record is being read it is not read again', async (t) => {
   const { clock, counts, one } = await startTwo();
   clock.advance(5_000);
-  one.tick(true);
-  one.tick(true);
+  one.happen({ kind: 'tick', isWaiting: true });
+  one.happen({ kind: 'tick', isWaiting: true });
   await one.settled();
   t.is(counts.reads, 2, 'and once at the start');
 });
@@ -271,7 +271,7 @@ test('of what the process before could not write, what was taken back is written
       withEnd(record, 'taken_back', { reason: 'a typo', by: 'ops', atMs: 5 });
     text.mode = 'away';
     t.false(await one.write(end));
-    if (isStored) one.store(end, false);
+    if (isStored) one.happen({ kind: 'kept', change: end, isKnownHere: false });
     text.mode = 'fine';
     const again = open('again');
     await again.start();
@@ -311,10 +311,10 @@ test('what is kept here is known here and at the next start, and written with th
   const outcome = { content: 'a content', atMs: 5, reason: '', by: '' };
   const note = (record: RolloutRecord) =>
     noteOutcome(record, { ...outcome, kind: 'in_force', revision: 'a' });
-  one.store(() => undefined, true);
+  one.happen({ kind: 'kept', change: () => undefined, isKnownHere: true });
   t.is(await own.read(), undefined);
   const before = one.contentId;
-  one.store(note, true);
+  one.happen({ kind: 'kept', change: note, isKnownHere: true });
   t.deepEqual(
     [text.writes, one.record.outcomes[0]?.revisions, notified],
     [0, ['a'], ['one: a in_force']],

@@ -117,23 +117,6 @@ export class RecordKeeper {
     return this.#want({ kind: 'write', change, attempt: 1 });
   }
 
-  /** Changes the record only in the state directory, for the next start: no other control plane needs the change, or it
-   * could not be written and is not known here either (`isKnownHere`). */
-  store(change: ChangeRecord, isKnownHere: boolean): void {
-    this.#happen({ kind: 'kept', change, isKnownHere });
-  }
-
-  /** Reads and renews what is due; called about once a second. `isWaiting`: whether others may change the record. */
-  tick(isWaiting: boolean): void {
-    this.#deps.own.restore();
-    this.#happen({ kind: 'tick', isWaiting });
-  }
-
-  /** A peer reports a record with this content; the record is read again if its content differs. */
-  noteNews(contentId: string): void {
-    this.#happen({ kind: 'heard', contentId });
-  }
-
   /** Lets another control plane lead from now on. */
   async handOver(): Promise<void> {
     await this.#want({ kind: 'sign', hasLeft: true });
@@ -150,15 +133,7 @@ export class RecordKeeper {
     return this.settled();
   }
 
-  #want(wanted: Wanted): Promise<boolean> {
-    const id = ++this.#lastJob;
-    const done = Promise.withResolvers<boolean>();
-    this.#wanted.set(id, done);
-    this.#happen({ kind: 'wanted', job: { ...wanted, id } });
-    return done.promise;
-  }
-
-  #happen(event: RecordEvent): void {
+  happen(event: RecordEvent): void {
     const { state, effects } = step(this.#state, event, toNow(this.#deps.clock));
     this.#state = state;
     try {
@@ -166,6 +141,14 @@ export class RecordKeeper {
     } finally {
       this.#noteBusy();
     }
+  }
+
+  #want(wanted: Wanted): Promise<boolean> {
+    const id = ++this.#lastJob;
+    const done = Promise.withResolvers<boolean>();
+    this.#wanted.set(id, done);
+    this.happen({ kind: 'wanted', job: { ...wanted, id } });
+    return done.promise;
   }
 
   #noteBusy(): void {
@@ -185,6 +168,9 @@ export class RecordKeeper {
       case 'keep_own':
         own.save(effect.stored);
         break;
+      case 'restore_own':
+        own.restore();
+        break;
       case 'changed':
         this.#listener();
         break;
@@ -196,7 +182,7 @@ export class RecordKeeper {
         this.#wanted.delete(effect.job);
         break;
       case 'next':
-        this.#happen({ kind: 'next' });
+        this.happen({ kind: 'next' });
         break;
       case 'read_own':
         this.#await(own.read(), (stored) => ({ kind: 'own_read', stored }));
@@ -230,7 +216,7 @@ export class RecordKeeper {
 
   #await<Result>(result: Promise<Result>, toEvent: (result: Result) => RecordEvent): void {
     const fail = (error: unknown): RecordEvent => ({ kind: 'failed', reason: errorText(error) });
-    void result.then(toEvent, fail).then((event) => this.#happen(event));
+    void result.then(toEvent, fail).then((event) => this.happen(event));
   }
 }
 

@@ -140,17 +140,21 @@ interface Read {
   readonly startedMs: number;
 }
 
+/** Events that follow from what is served and decided. */
+export type DecisionEvent =
+  /** Happens about once a second: reads and renews what is due. `isWaiting`: others may change the record. */
+  | { readonly kind: 'tick'; readonly isWaiting: boolean }
+  /** A peer has a record with this content, which is read again if its content differs. */
+  | { readonly kind: 'heard'; readonly contentId: string }
+  /** Applies only to the next start: no other control plane needs the change, or it could not be written.
+   * `isKnownHere`: whether this process knows it, too. */
+  | { readonly kind: 'kept'; readonly change: ChangeRecord; readonly isKnownHere: boolean };
+
 export type RecordEvent =
+  | DecisionEvent
   | { readonly kind: 'wanted'; readonly job: Job }
   /** The effects of the previous job are performed. */
   | { readonly kind: 'next' }
-  /** About once a second. `isWaiting`: others may change the record. */
-  | { readonly kind: 'tick'; readonly isWaiting: boolean }
-  /** A peer has a record with this content. */
-  | { readonly kind: 'heard'; readonly contentId: string }
-  /** Applies only to the next start: no other control plane needs the change. `isKnownHere`: whether this process knows
-   * it, too. */
-  | { readonly kind: 'kept'; readonly change: ChangeRecord; readonly isKnownHere: boolean }
   | { readonly kind: 'own_read'; readonly stored: OwnRecord | undefined }
   | {
       readonly kind: 'read';
@@ -168,6 +172,8 @@ export type RecordEvent =
 export type RecordEffect =
   | { readonly kind: 'log'; readonly level: 'notice' | 'warning' | 'error'; readonly text: string }
   | { readonly kind: 'keep_own'; readonly stored: OwnRecord }
+  /** Writes the copy again if it was removed. */
+  | { readonly kind: 'restore_own' }
   /** The record has changed, whoever wrote it. */
   | { readonly kind: 'changed' }
   /** This control plane, and no other one, has put the outcome of a revision on record: the newest of these. */
@@ -300,7 +306,7 @@ export function step(state: RecordState, event: RecordEvent, now: Now): Turn {
     case 'next':
       return begin(turn, now);
     case 'tick':
-      return tick(turn, event.isWaiting, now);
+      return tick(become(turn, {}, { kind: 'restore_own' }), event.isWaiting, now);
     case 'heard':
       return become(turn, { peerContentId: event.contentId });
     case 'kept':

@@ -20,6 +20,7 @@ import {
 } from '../record/record.ts';
 import {
   type ChangeRecord,
+  type DecisionEvent,
   errorOf,
   isShared,
   isVacant,
@@ -183,8 +184,7 @@ export type FleetEffect =
   | { readonly kind: 'followed' }
   | { readonly kind: 'look_at_store' }
   | { readonly kind: 'locate'; readonly revision: string; readonly newest: string }
-  | { readonly kind: 'tick_record'; readonly isWaiting: boolean }
-  | { readonly kind: 'hear'; readonly contentId: string }
+  | DecisionEvent
   | {
       readonly kind: 'ask_peers';
       readonly contentId: string;
@@ -192,8 +192,6 @@ export type FleetEffect =
     }
   | Report
   | { readonly kind: 'answer'; readonly asked: number; readonly problem: string | undefined }
-  | { readonly kind: 'keep_here'; readonly change: ChangeRecord }
-  | { readonly kind: 'keep_taken_back'; readonly change: ChangeRecord }
   | { readonly kind: 'write'; readonly write: Write };
 
 type Report =
@@ -280,7 +278,7 @@ export function step(state: FleetState, event: FleetEvent, facts: Facts): Turn {
       const news = answers.flatMap(({ value }) =>
         value === undefined || value.record === event.contentId ? [] : value.record,
       );
-      const notices = news.map((contentId) => ({ kind: 'hear', contentId }) as const);
+      const notices = news.map((contentId) => ({ kind: 'heard', contentId }) as const);
       const peers = { isAsking: false, known: { askedAtMs, answers } };
       return takeBackToo(become(turn, { peers }, ...notices), answers, facts);
     }
@@ -338,7 +336,7 @@ function noteFollowed(
   const isOpen = openRolloutOf(record.known.record) !== undefined;
   const isHeldBack = snapshots.newest?.isHeldBack === true;
   const isWaiting = snapshots.trial !== undefined || isHeldBack || isOpen;
-  const ticked = become(remembered, {}, { kind: 'tick_record', isWaiting });
+  const ticked = become(remembered, {}, { kind: 'tick', isWaiting });
   const notified = locateTrial(notifyPeers(ticked, facts), facts);
   return plan === undefined ? notified : decideNow(notified, event, plan, facts);
 }
@@ -484,7 +482,7 @@ function noteWritten(
     return become(answered, { memory: { ...answered.state.memory, compared: undefined } });
   }
   const isStored = otherwise === 'keep' && error !== undefined;
-  return isStored ? become(answered, {}, { kind: 'keep_taken_back', change }) : answered;
+  return isStored ? become(answered, {}, { kind: 'kept', change, isKnownHere: false }) : answered;
 }
 
 function isTakenBack({ verdicts }: RolloutRecord, id: string | undefined): boolean {

@@ -158,7 +158,7 @@ export class Rollout {
   answerPeer(contentId: string | undefined, undoes = false): RolloutFacts {
     const { keeper, clock } = this.#deps;
     if (contentId !== undefined) {
-      keeper.noteNews(contentId);
+      keeper.happen({ kind: 'heard', contentId });
       this.#happen({ kind: 'asked', undoes });
     }
     const { running, serves = null, lacking } = this.#state.following;
@@ -227,11 +227,10 @@ export class Rollout {
       case 'look_at_store':
         void store.trigger();
         break;
-      case 'tick_record':
-        keeper.tick(effect.isWaiting);
-        break;
-      case 'hear':
-        keeper.noteNews(effect.contentId);
+      case 'tick':
+      case 'heard':
+      case 'kept':
+        keeper.happen(effect);
         break;
       case 'ask_peers':
         this.#await(this.#askPeers(effect));
@@ -245,10 +244,6 @@ export class Rollout {
       case 'answer':
         this.#asked.get(effect.asked)?.(effect.problem);
         this.#asked.delete(effect.asked);
-        break;
-      case 'keep_here':
-      case 'keep_taken_back':
-        keeper.store(effect.change, effect.kind === 'keep_here');
         break;
       case 'write':
         this.#await(this.#write(effect));

@@ -350,18 +350,11 @@ export class SteppedFleet {
         this.happen(plane, { kind: 'followed', workers: this.list(plane), own, holdOther: false });
         break;
       }
-      case 'tick_record':
-        this.#record(plane, { kind: 'tick', isWaiting: effect.isWaiting });
+      case 'tick':
+      case 'heard':
+      case 'kept':
+        this.#record(plane, effect);
         break;
-      case 'hear':
-        this.#record(plane, { kind: 'heard', contentId: effect.contentId });
-        break;
-      case 'keep_here':
-      case 'keep_taken_back': {
-        const isKnownHere = effect.kind === 'keep_here';
-        this.#record(plane, { kind: 'kept', change: effect.change, isKnownHere });
-        break;
-      }
       case 'answer':
         plane.asked.get(effect.asked)?.(effect.problem);
         plane.asked.delete(effect.asked);
@@ -445,6 +438,7 @@ export class SteppedFleet {
     switch (effect.kind) {
       case 'log':
       case 'outcome':
+      case 'restore_own':
         break;
       case 'keep_own':
         plane.own = effect.stored;

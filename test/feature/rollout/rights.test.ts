@@ -70,9 +70,9 @@ test('hints about the record make a control plane read it at most every two seco
   await keeper.start();
   reads = 0;
   for (let tenths = 0; tenths < 600; tenths++) {
-    keeper.noteNews(`another one ${tenths}`);
+    keeper.happen({ kind: 'heard', contentId: `another one ${tenths}` });
     clock.advance(100);
-    keeper.tick(false);
+    keeper.happen({ kind: 'tick', isWaiting: false });
     await keeper.settled();
   }
   t.true(reads >= 25 && reads <= 30, `${reads} reads in a minute`);
