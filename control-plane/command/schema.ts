@@ -6,8 +6,7 @@ import { type AddCommand, describeExitCodes } from './command-frame.ts';
 const schemas = {
   rules: async () => formatRuleSchema(),
   policy: async () => (await import('../authoring/policy/policy-keys.ts')).formatPolicySchema(),
-  groups: async () =>
-    (await import('../server/snapshot/node-groups-keys.ts')).formatNodeGroupsSchema(),
+  groups: async () => (await import('../server/snapshot/node-groups.ts')).formatNodeGroupsSchema(),
   tests: async () =>
     (await import('../authoring/rehearsal/rule-tests/test-keys.ts')).formatTestSchema(),
 } as const satisfies Readonly<Record<string, () => Promise<string>>>;

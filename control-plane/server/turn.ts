@@ -1,14 +1,15 @@
 // What a pure step gives: the next state, and what is to be done, in its order. What a control plane has in force is the
 // state of three machines, each with a step and a file that performs its effects:
-//   serving  snapshot/serving-state.ts (cache.ts)            the revisions that are served, and the newest one
-//   record   record/record-state.ts (record-keeper.ts)       what all control planes have decided
-//   fleet    rollout/fleet-state.ts (rollout.ts)             who gets the revision on trial, and for how long
+//   serving  snapshot/serving-state.ts (cache.ts)         the revisions that are served, and the newest one
+//   record   record/record-state.ts (record-keeper.ts)    what all control planes have decided
+//   fleet    rollout/fleet-state.ts (rollout.ts)          who gets the revision on trial, and for how long
 // Where they meet, an effect of one is an event of another:
-//   fleet -> serving   reconsider, offer_trial, end_trial, take_back_trial, end_first, follow_trial, follow_in_force
-//   fleet -> record    tick, heard, kept; write, which becomes wanted
-//   record -> fleet    changed, which becomes look; done, which becomes written
-//   serving -> fleet   refresh and newest, which become look
-// Each of them reads the others' state as facts: the record is what serving remembers of revisions (RevisionMemory).
+//   fleet -> serving   `reconsider`, `offer_trial`, `end_trial`, `take_back_trial`, `end_first`, `follow_trial`,
+//                      `follow_in_force`
+//   fleet -> record    `tick`, `heard`, `kept`; `write`, which becomes `wanted`
+//   record -> fleet    `changed`, which becomes `look`; `done`, which becomes `written`
+//   serving -> fleet   `refresh` and `newest`, which become `look`
+// Each reads the state of the others as facts: serving knows the record as RevisionMemory.
 
 export interface Turn<State, Effect> {
   readonly state: State;

@@ -25,11 +25,7 @@ import { answerMs as peerAnswerMs } from '../../control-plane/server/record/peer
 import { engineTiming, gitTiming } from '../../control-plane/server/record/record-keeper.ts';
 import * as controlPlane from '../../control-plane/server/server.ts';
 import { controlPlaneTable } from '../../control-plane/server/settings/table.ts';
-import {
-  maxParts,
-  mostInNames,
-  mostMetadata,
-} from '../../control-plane/server/snapshot/rules-size.ts';
+import { maxParts, mostInNames, mostMetadata } from '../../control-plane/server/snapshot/build.ts';
 import { fetchTimeoutMs, mostProcesses } from '../../control-plane/server/store/git-command.ts';
 import { maxSharedTextBytes } from '../../control-plane/server/store/shared-text.ts';
 import * as xdsNames from '../../control-plane/server/xds/limits.ts';

@@ -6,8 +6,10 @@ import { parse } from 'yaml';
 import { parsePolicy } from '../../control-plane/authoring/policy/policy-file.ts';
 import { formatPolicySchema } from '../../control-plane/authoring/policy/policy-keys.ts';
 import { formatRuleSchema } from '../../control-plane/authoring/schema/json-schema.ts';
-import { parseNodeGroups } from '../../control-plane/server/snapshot/node-groups.ts';
-import { formatNodeGroupsSchema } from '../../control-plane/server/snapshot/node-groups-keys.ts';
+import {
+  formatNodeGroupsSchema,
+  parseNodeGroups,
+} from '../../control-plane/server/snapshot/node-groups.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { isError } from '../../shared/rules/problem/problem.ts';
 import { ruleKeys, type Section } from '../../shared/rules/rule-keys.ts';

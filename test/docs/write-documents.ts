@@ -4,7 +4,7 @@ import { formatPolicySchema } from '../../control-plane/authoring/policy/policy-
 import { formatTestSchema } from '../../control-plane/authoring/rehearsal/rule-tests/test-keys.ts';
 import { formatRuleSchema } from '../../control-plane/authoring/schema/json-schema.ts';
 import { createAdminApp } from '../../control-plane/server/admin/admin-app.ts';
-import { formatNodeGroupsSchema } from '../../control-plane/server/snapshot/node-groups-keys.ts';
+import { formatNodeGroupsSchema } from '../../control-plane/server/snapshot/node-groups.ts';
 import { AppError } from '../../shared/errors.ts';
 import { bearer } from '../../shared/router/guard.ts';
 import { withSettings } from './chart-settings.ts';

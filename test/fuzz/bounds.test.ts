@@ -1,7 +1,7 @@
 // Exceeds every limit: each excess is refused by naming the limit, in bounded time and memory. Times are processor
 // time, since others may load a small machine, and are logged.
 import test, { type ExecutionContext } from 'ava';
-import { toNodeIdentity } from '../../control-plane/server/xds/node-identity.ts';
+import { toNodeIdentity } from '../../control-plane/server/xds/protocol.ts';
 import { runAtOnce } from '../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';

@@ -5,7 +5,7 @@ import { toFileName } from '../../control-plane/server/admin/domain-file.ts';
 import { parseControlPlaneSettings } from '../../control-plane/server/settings.ts';
 import { parseNodeGroups } from '../../control-plane/server/snapshot/node-groups.ts';
 import { checkingChange } from '../../control-plane/server/store/file-change.ts';
-import { toNodeIdentity } from '../../control-plane/server/xds/node-identity.ts';
+import { toNodeIdentity } from '../../control-plane/server/xds/protocol.ts';
 import { runAtOnce } from '../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { formatProblem } from '../../shared/rules/problem/problem-text.ts';

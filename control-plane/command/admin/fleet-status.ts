@@ -8,7 +8,7 @@ import type { StatusJson } from '../../server/admin/status-report.ts';
 import { toTrafficText } from '../../server/admin/traffic-json.ts';
 import { judgeAnswers, type Question, type Verdict } from '../../server/admin/verdict.ts';
 import type { AdminCallResult, AdminClient } from '../../server/admin-client.ts';
-import { describeFewer } from '../../server/snapshot/served-counts.ts';
+import { describeFewer } from '../../server/snapshot/served.ts';
 import { type CommandIo, type ExitCode, exitCodes } from '../command-frame.ts';
 import { startProgress } from '../progress.ts';
 import { formatRefusal } from './answer-text.ts';

@@ -1,5 +1,4 @@
 // The admin API's HTTP server: Fastify around the application of admin-app.ts, together with the webhook.
-
 import type { TLSSocket } from 'node:tls';
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
 import { systemClock } from '../../../shared/clock.ts';
@@ -18,8 +17,7 @@ import {
 import { withSourcePositions } from '../../../shared/source-positions.ts';
 import type { TlsMaterial } from '../../../shared/tls.ts';
 import { createUnfinishedRequests } from '../unfinished-requests.ts';
-import { ClientCertificate, toCaCertificates } from '../xds/client-certificate.ts';
-import { OpenRights } from '../xds/open-rights.ts';
+import { ClientCertificate, OpenRights, toCaCertificates } from '../xds/open-rights.ts';
 import type { AdminApi } from './admin-api.ts';
 import { createAdminApp, maxBodyBytes, versionPrefix } from './admin-app.ts';
 import type { Authorizer } from './authorize.ts';

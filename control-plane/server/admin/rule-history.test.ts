@@ -1,6 +1,6 @@
 import test from 'ava';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
-import { withRulesOf } from '../snapshot/named-rules.ts';
+import { withRulesOf } from '../snapshot/building-pieces.ts';
 import type { Revision } from '../store/revision.ts';
 import { findRuleHistory, type RuleHistorySources } from './rule-history.ts';
 

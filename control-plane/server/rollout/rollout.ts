@@ -4,12 +4,15 @@
 // fleet-state.ts holds what is known and decides what to do; this file performs it.
 import { type Clock, repeatAfter } from '../../../shared/clock.ts';
 import type { Log } from '../../../shared/log.ts';
+import { toTime } from '../api-shape.ts';
 import type { Counted } from '../fleet/tally.ts';
 import type { PeerAnswer } from '../record/peers/peers.ts';
 import { openRolloutOf } from '../record/record.ts';
 import type { RecordKeeper } from '../record/record-keeper.ts';
 import {
+  leads,
   type MemoryState,
+  type RecordState,
   stepsOf,
   toMemoryState,
   toRevisionMemory,
@@ -30,13 +33,14 @@ import {
   startFleet,
   step,
   type Turn,
+  toShownId,
   toTakenBack,
   whyOtherSteps,
 } from './fleet-state.ts';
 import { type FollowEffect, isPast } from './following.ts';
 import { planOf, type RolloutPlan } from './plan.ts';
-import type { RolloutState } from './rollout-json.ts';
-import { toRolloutState } from './rollout-state.ts';
+import { isGiven } from './pools.ts';
+import { type RolloutState, toReachText } from './rollout-json.ts';
 
 /** Never rejects. `contentId` identifies the record that this control plane knows; `undoes`: this control plane has
  * taken the rollout back, and its peers have to ask it why. */
@@ -324,4 +328,41 @@ export class Rollout {
 /** An unreachable store reports its own state, and the search is repeated. */
 function unlessAway<Event>(event: Promise<Event>): Promise<Event | undefined> {
   return event.catch(() => undefined);
+}
+
+/** Undefined without a rollout. */
+export function toRolloutState(
+  { following, view, decision, options }: FleetState,
+  record: RecordState,
+): RolloutState | undefined {
+  const { running } = following;
+  if (running === undefined || view === undefined) return undefined;
+  const { leader, after } = record.known.record;
+  const open = openRolloutOf(record.known.record);
+  const isThis = leads(record);
+  const { ledSinceMs } = record;
+  const members = running.takenBack === undefined ? view.members : [];
+  const chosen = members.filter(({ isChosen }) => isChosen);
+  const isAlone = !options.hasPeers && isThis;
+  const workers = {
+    having: chosen.filter(({ state }) => state === 'in_force').length,
+    chosen: chosen.length,
+    others: view.connected - chosen.length,
+  };
+  const shownLeader =
+    open === undefined || isAlone
+      ? null
+      : { name: leader.name, isThis, since: toTime(ledSinceMs), after: after || null };
+  return {
+    id: open ? toShownId(open) : null,
+    revision: running.trial.revision.id,
+    step: open && isGiven(open) ? open.step + 1 : 0,
+    steps: running.pools.steps.length + 1,
+    ...decision,
+    workers,
+    since: toTime(running.trial.sinceMs),
+    reach: toReachText(workers, shownLeader),
+    leader: shownLeader,
+    ledHereSinceMs: open !== undefined && isThis ? ledSinceMs : undefined,
+  };
 }

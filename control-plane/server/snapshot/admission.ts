@@ -20,8 +20,7 @@ import {
 } from '../store/revision.ts';
 import type { BuildOutcome, BuiltSnapshots } from './build.ts';
 import type { Step } from './makers.ts';
-import { describeClass, type RulesForNodes } from './node-change.ts';
-import { findingClasses } from './node-classes.ts';
+import { describeClass, findingClasses, type RulesForNodes } from './node-change.ts';
 import { judgingByPolicy } from './policy-guard.ts';
 import type { InForce, Serving, Verdict } from './served.ts';
 

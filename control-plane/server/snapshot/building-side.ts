@@ -5,8 +5,7 @@ import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import type { DoJob } from '../../../shared/thread/thread-side.ts';
 import { loadProtos } from '../../../shared/wire/protos.ts';
 import { type BuildOutcome, buildSnapshots } from './build.ts';
-import { receiveJob, toBuiltPieces } from './building-pieces.ts';
-import { withRulesOf } from './named-rules.ts';
+import { receiveJob, toBuiltPieces, withRulesOf } from './building-pieces.ts';
 
 /** Maximum number of problems: further ones help no author. After as many errors the remaining files are not read, and
  * no more errors or other problems are reported than this. */

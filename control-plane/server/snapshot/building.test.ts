@@ -15,7 +15,7 @@ import type { CheckedRules } from '../../authoring/checked-rules.ts';
 import { createWorkThread } from '../work-thread.ts';
 import { buildSnapshots } from './build.ts';
 import { Building, type BuildingDeps, isLarge, KnownBuilds } from './building.ts';
-import { UnfinishedExamination } from './unfinished-examination.ts';
+import { UnfinishedExamination } from './last-good.ts';
 
 const encode = loadProtos().rateLimitConfig.serialize;
 const options = { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024, advises: true };

@@ -22,8 +22,13 @@ import {
   type Encode,
   listProblems,
 } from './build.ts';
-import { type Needs, type Received, receiveBuilt, toJobPieces } from './building-pieces.ts';
-import { withRulesOf } from './named-rules.ts';
+import {
+  type Needs,
+  type Received,
+  receiveBuilt,
+  toJobPieces,
+  withRulesOf,
+} from './building-pieces.ts';
 import { type Snapshot, variants } from './snapshot.ts';
 
 type Files = Pick<Revision, 'files' | 'problems'>;

@@ -1,7 +1,6 @@
 // The snapshots in force, made from the revisions of a store: a complete revision or nothing, and the last good one
 // while the newest is invalid. serving-state.ts decides what is served and what to do; this module performs it, and
 // control-plane/server/rollout decides who gets a new revision first.
-
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import { runAtOnce, runInSlices } from '../../../shared/in-slices.ts';
@@ -13,7 +12,13 @@ import type { ConfigStore } from '../store/store.ts';
 import { judging, type RevisionMemory } from './admission.ts';
 import type { BuildOutcome, BuiltSnapshots } from './build.ts';
 import { type Building, type Built, isLarge } from './building.ts';
-import { LastGood, readNewest, readStored, type StoredRevision } from './last-good.ts';
+import {
+  LastGood,
+  readNewest,
+  readStored,
+  type StoredRevision,
+  UnfinishedExamination,
+} from './last-good.ts';
 import { findingLostRules, type LostRules } from './lost-rules.ts';
 import type { Step } from './makers.ts';
 import { PolicySteps } from './policy-steps.ts';
@@ -34,7 +39,6 @@ import {
 } from './serving-state.ts';
 import type { NodeIdentity, SnapshotProvider } from './snapshot.ts';
 import { type SnapshotState, toSnapshotState } from './snapshot-state.ts';
-import { UnfinishedExamination } from './unfinished-examination.ts';
 
 export interface SnapshotCacheDeps {
   readonly store: ConfigStore;

@@ -5,8 +5,7 @@ import { loadProtos } from '../../../shared/wire/protos.ts';
 import { testLines } from '../../../test/support/reviewed-lines.ts';
 import { findingRemoval } from './admission.ts';
 import { type BuiltSnapshots, buildSnapshots } from './build.ts';
-import { globContains, globsMeet } from './glob-sets.ts';
-import { compareForNodes } from './node-change.ts';
+import { compareForNodes, globContains, globsMeet } from './node-change.ts';
 import { nodeGroupsFile } from './node-groups.ts';
 import { judgingByPolicy } from './policy-guard.ts';
 

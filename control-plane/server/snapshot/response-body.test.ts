@@ -2,7 +2,6 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { loadDiscoveryProtos, rateLimitConfigTypeUrl } from '../../../shared/wire/discovery.ts';
-import { toStringField } from './field-bytes.ts';
 import {
   createResource,
   createSnapshot,
@@ -12,6 +11,7 @@ import {
   toFullBody,
   toSelectedBody,
   toSharedDelta,
+  toStringField,
 } from './snapshot.ts';
 
 const { StreamAggregatedResources: sotw, DeltaAggregatedResources: delta } =

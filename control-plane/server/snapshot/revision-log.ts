@@ -6,7 +6,7 @@ import { isError, isNote, isWarning, type Problem } from '../../../shared/rules/
 import { formatProblem, logProblems } from '../../../shared/rules/problem/problem-text.ts';
 import { type RevisionInfo, toShortId, toTitle } from '../store/revision.ts';
 import type { BuiltSnapshots } from './build.ts';
-import { countServed } from './served-counts.ts';
+import { countServed } from './served.ts';
 
 export interface LogLine {
   readonly kind: 'log';

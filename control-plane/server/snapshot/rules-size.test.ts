@@ -1,6 +1,6 @@
 import test from 'ava';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
-import { RulesSize } from './rules-size.ts';
+import { RulesSize } from './build.ts';
 
 test('rules, limits and values of metadata count, also those that aliases stand for, of all files together', (t) => {
   const size = new RulesSize(21);

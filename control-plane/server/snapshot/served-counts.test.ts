@@ -1,7 +1,7 @@
 import test from 'ava';
 import { loadProtos } from '../../../shared/wire/protos.ts';
 import { buildSnapshots } from './build.ts';
-import { countServed, describeFewer } from './served-counts.ts';
+import { countServed, describeFewer } from './served.ts';
 
 const encode = loadProtos().rateLimitConfig.serialize;
 const toDomain = (domain: string, limits: number) => ({

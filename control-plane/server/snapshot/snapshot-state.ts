@@ -9,8 +9,7 @@ import type { StoreStatus } from '../store/store.ts';
 import { contentOf, mayRemove } from './admission.ts';
 import type { GroupSnapshots } from './build.ts';
 import type { NodeGroup } from './node-groups.ts';
-import type { InForce, Trial } from './served.ts';
-import { countServed, type ServedCounts } from './served-counts.ts';
+import { countServed, type InForce, type ServedCounts, type Trial } from './served.ts';
 import type { NewestRevision, ServingState } from './serving-state.ts';
 import { variants } from './snapshot.ts';
 

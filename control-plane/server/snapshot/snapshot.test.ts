@@ -1,8 +1,7 @@
 // Versions that are derived from content, and protobuf fields.
 import test from 'ava';
 import { loadDiscoveryProtos } from '../../../shared/wire/discovery.ts';
-import { toStringField } from './field-bytes.ts';
-import { createResource, createSnapshot } from './snapshot.ts';
+import { createResource, createSnapshot, toStringField } from './snapshot.ts';
 
 test('equal content has an equal version, whatever the order of making', (t) => {
   const a = createResource('a', Buffer.from('1'));

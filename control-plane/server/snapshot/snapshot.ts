@@ -3,7 +3,6 @@
 // prepends. Sessions decide when to send what; served.ts chooses the snapshot of a node.
 import { createHash } from 'node:crypto';
 import { rateLimitConfigTypeUrl } from '../../../shared/wire/discovery.ts';
-import { toFieldHead, toStringField } from './field-bytes.ts';
 
 export interface Resource {
   /** Unique within a snapshot. */
@@ -171,4 +170,28 @@ function makeOnce<Key extends object, Made>(
   const made = known.get(key) ?? make(key);
   known.set(key, made);
   return made;
+}
+
+/** The wire type of length-delimited fields: texts, bytes and messages. */
+const bytesType = 2;
+
+/** Single protobuf fields make a message that no library can assemble: a response for a thousand streams, which share its
+ * parts. This is the tag and length of one; its content of `length` bytes follows. */
+export function toFieldHead(field: number, length: number): Buffer {
+  return Buffer.concat([toVarint(field * 8 + bytesType), toVarint(length)]);
+}
+
+/** A complete field; empty for an empty text, as in proto3. */
+export function toStringField(field: number, text: string): Buffer {
+  if (text === '') return Buffer.alloc(0);
+  const content = Buffer.from(text);
+  return Buffer.concat([toFieldHead(field, content.length), content]);
+}
+
+/** `value` is an integer from 0 to 2^53. */
+function toVarint(value: number): Buffer {
+  const bytes: number[] = [];
+  let rest = value;
+  for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) bytes.push((rest % 0x80) | 0x80);
+  return Buffer.from([...bytes, rest]);
 }

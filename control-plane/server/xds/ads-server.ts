@@ -7,12 +7,20 @@
 // 1,000 clients and three responses of 435 kB took 474 MB and 3.0 s of CPU; this server takes 309 MB and 2.3 s.
 //
 // The provider chooses the snapshot of a node, and `authorize` decides which callers are allowed.
-
 import { once } from 'node:events';
-import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
-import { type AddressInfo, createServer } from 'node:net';
+import {
+  createSecureServer,
+  createServer,
+  type Http2SecureServer,
+  type Http2Server,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+  type ServerOptions,
+} from 'node:http2';
+import { type AddressInfo, createServer as createListener } from 'node:net';
 import type { Clock } from '../../../shared/clock.ts';
-import { limitConnections } from '../../../shared/connection-limit.ts';
+import { handshakeLimitMs, limitConnections } from '../../../shared/connection-limit.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import { type GrpcStatus, grpcStatus } from '../../../shared/grpc/status.ts';
 import type { Log } from '../../../shared/log.ts';
@@ -21,7 +29,6 @@ import type { DiscoveryProtos } from '../../../shared/wire/discovery.ts';
 import type { OpenCall } from '../call-handler.ts';
 import type { SnapshotProvider } from '../snapshot/snapshot.ts';
 import { createUnfinishedRequests } from '../unfinished-requests.ts';
-import { ClientCertificate, toCaCertificates } from './client-certificate.ts';
 import { Connection, type ConnectionDeps } from './connection.ts';
 import {
   DiscoveryStream,
@@ -31,12 +38,15 @@ import {
 } from './discovery-stream.ts';
 import { createEntrance } from './entrance.ts';
 import { type CallDeps, refuseCall, StreamCall } from './grpc-call.ts';
-import { type AdsTls, createHttp2Server, toTlsOptions } from './http2-server.ts';
-import { type AdsLimits, defaultLimits } from './limits.ts';
-import { OpenRights, type ReasonAgainst } from './open-rights.ts';
+import { type AdsLimits, defaultLimits, maxHeaderBytes, RetainedNames } from './limits.ts';
+import {
+  ClientCertificate,
+  OpenRights,
+  type ReasonAgainst,
+  toCaCertificates,
+} from './open-rights.ts';
 import { createPatientClock } from './patient-clock.ts';
 import { createProtocols, type DiscoveryProtocol } from './protocol.ts';
-import { RetainedNames } from './retained-names.ts';
 import { type ConnectedWorkers, createWorkerRegistry } from './workers.ts';
 
 /** How often simultaneous events of many streams are logged. */
@@ -110,7 +120,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     timeoutMs: limits.requestMs,
   });
   const server = createHttp2Server(limits, options.tls);
-  const listener = createServer({ pauseOnConnect: true });
+  const listener = createListener({ pauseOnConnect: true });
   const maxConnections = options.tls ? limits.maxTlsConnections : limits.maxConnections;
   const connectionLimit = limitConnections(listener, {
     max: maxConnections,
@@ -289,4 +299,45 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
 
 function isGrpc(contentType: string | undefined): boolean {
   return contentType !== undefined && /^application\/grpc([+;]|$)/.test(contentType);
+}
+
+/** PEM texts. */
+export interface AdsTls {
+  readonly certificate: string;
+  readonly key: string;
+  /** If given, clients must present a certificate signed by one of these CAs; the names in it do not matter. */
+  readonly clientCa?: string;
+}
+
+export function createHttp2Server(
+  limits: AdsLimits,
+  tls: AdsTls | undefined,
+): Http2Server | Http2SecureServer {
+  const options: ServerOptions = {
+    settings: {
+      maxConcurrentStreams: limits.maxStreamsPerConnection,
+      maxHeaderListSize: maxHeaderBytes,
+      enablePush: false,
+    },
+    // In megabytes; waiting responses count in full although they are shared. The number of streams limits a
+    // connection's memory, so this limit only must not take effect first.
+    maxSessionMemory: 1_000_000,
+  };
+  if (tls === undefined) return createServer(options);
+  return createSecureServer({
+    ...options,
+    ...toTlsOptions(tls),
+    minVersion: 'TLSv1.2',
+    handshakeTimeout: handshakeLimitMs,
+  });
+}
+
+export function toTlsOptions({ certificate, key, clientCa }: AdsTls) {
+  return {
+    cert: certificate,
+    key,
+    ...(clientCa === undefined
+      ? {}
+      : { ca: clientCa, requestCert: true, rejectUnauthorized: true }),
+  };
 }

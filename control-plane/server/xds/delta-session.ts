@@ -10,7 +10,7 @@ import {
   toDelta,
   toSharedDelta,
 } from '../snapshot/snapshot.ts';
-import { toRetainedBytes } from './retained-names.ts';
+import { toRetainedBytes } from './limits.ts';
 import type { Answer, RequestOutcome, Session, SessionResponse } from './session.ts';
 import { Selector, type Subscription, toDeltaSubscription, wantsNothing } from './session.ts';
 

@@ -1,6 +1,5 @@
 // One discovery stream: passes requests to its session, sends responses, and records what happens. The session decides
 // the answers; the call handles bytes and connections.
-
 import type { Clock } from '../../../shared/clock.ts';
 import { type GrpcStatus, grpcStatus } from '../../../shared/grpc/status.ts';
 import { createTokenBucket, type TokenBucket } from '../../../shared/grpc/token-bucket.ts';
@@ -10,12 +9,27 @@ import { toDecodingProblem } from '../../../shared/wire/decoding-problem.ts';
 import { rateLimitConfigTypeUrl } from '../../../shared/wire/discovery.ts';
 import { bytesPerToken, type CallHandler, type GrpcCall } from '../call-handler.ts';
 import { toAlreadyConnected } from '../fleet/worker-name.ts';
-import { toStringField } from '../snapshot/field-bytes.ts';
-import type { NodeIdentity, Snapshot, SnapshotProvider } from '../snapshot/snapshot.ts';
-import { type AdsLimits, maxInstanceLength, maxNameLength, maxNames } from './limits.ts';
-import { toNodeIdentity } from './node-identity.ts';
-import type { AnyDiscoveryRequest, DiscoveryMode, DiscoveryProtocol } from './protocol.ts';
-import { type NameHolder, type RetainedNames, toRetainedBytes } from './retained-names.ts';
+import {
+  type NodeIdentity,
+  type Snapshot,
+  type SnapshotProvider,
+  toStringField,
+} from '../snapshot/snapshot.ts';
+import {
+  type AdsLimits,
+  maxInstanceLength,
+  maxNameLength,
+  maxNames,
+  type NameHolder,
+  type RetainedNames,
+  toRetainedBytes,
+} from './limits.ts';
+import {
+  type AnyDiscoveryRequest,
+  type DiscoveryMode,
+  type DiscoveryProtocol,
+  toNodeIdentity,
+} from './protocol.ts';
 import type { Answer, Session, SessionResponse } from './session.ts';
 import { toInstance, type WorkerRecord, type WorkerRegistry } from './workers.ts';
 

@@ -1,4 +1,4 @@
-// Limits on slow and hostile clients.
+// Limits on slow and hostile clients: the numbers, and the bytes that open streams keep.
 
 export interface AdsLimits {
   /** Simultaneous connections, without TLS and with it; beyond that, the least used one is closed. */
@@ -70,3 +70,58 @@ export const maxInstanceLength = 1_024;
 
 /** Total length limit of a node's id, cluster and metadata, which are kept for each stream. */
 export const maxNodeLength = 16 * 1024;
+
+/** A stream. */
+export interface NameHolder {
+  /** The stream must close and free what it keeps. */
+  closeAsLargest(): void;
+}
+
+/** Overhead of a string and its entries in sets and maps. */
+const bytesPerName = 128;
+
+/** Limits the memory kept for open streams: the names that they request or hold, and their nodes, all together in bytes.
+ * A stream that wants everything keeps next to nothing. */
+export class RetainedNames {
+  readonly #maxBytes: number;
+  readonly #holders = new Map<NameHolder, number>();
+  #totalBytes = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Sets the bytes that a stream keeps. Beyond the limit, the streams that keep the most are closed, so that greedy
+   * streams never displace a modest one. */
+  retain(holder: NameHolder, bytes: number): void {
+    this.#set(holder, bytes);
+    while (this.#totalBytes > this.#maxBytes) {
+      const largest = this.#findLargest();
+      if (largest === undefined) return;
+      this.#set(largest, 0);
+      largest.closeAsLargest();
+    }
+  }
+
+  #set(holder: NameHolder, bytes: number): void {
+    this.#totalBytes += bytes - (this.#holders.get(holder) ?? 0);
+    if (bytes > 0) this.#holders.set(holder, bytes);
+    else this.#holders.delete(holder);
+  }
+
+  #findLargest(): NameHolder | undefined {
+    let largest: NameHolder | undefined;
+    let most = 0;
+    for (const [holder, bytes] of this.#holders) {
+      if (bytes > most) [largest, most] = [holder, bytes];
+    }
+    return largest;
+  }
+}
+
+/** Approximate bytes of these texts. */
+export function toRetainedBytes(texts: Iterable<string>): number {
+  let bytes = 0;
+  for (const text of texts) bytes += bytesPerName + text.length;
+  return bytes;
+}

@@ -1,12 +1,15 @@
-// The differences between the two protocols for a stream; the sessions have the other differences.
+// The differences between the two protocols for a stream, except those of their sessions; and the node, which both send
+// alike.
 import { type DiscoveryProtos, rateLimitConfigTypeUrl } from '../../../shared/wire/discovery.ts';
 import type {
   DeltaDiscoveryRequestMessage,
   DiscoveryRequestMessage,
   NodeMessage,
 } from '../../../shared/wire/discovery-messages.ts';
-import { toContentVersion } from '../snapshot/snapshot.ts';
+import type { StructMessage, ValueMessage } from '../../../shared/wire/struct-message.ts';
+import { type NodeIdentity, toContentVersion } from '../snapshot/snapshot.ts';
 import { DeltaSession, toKnown } from './delta-session.ts';
+import { maxNodeLength } from './limits.ts';
 import type { Session } from './session.ts';
 import { SotwSession } from './sotw-session.ts';
 
@@ -66,4 +69,35 @@ export function createProtocols({ aggregated }: DiscoveryProtos): DiscoveryProto
     },
     dedicatedSotw: { ...aggregatedSotw, impliedTypeUrl: rateLimitConfigTypeUrl },
   };
+}
+
+/** Undefined when the message exceeds the limit of a stream. */
+export function toNodeIdentity(node: NodeMessage | null | undefined): NodeIdentity | undefined {
+  const { id = '', cluster = '' } = node ?? {};
+  const metadata = toTexts(node?.metadata);
+  let length = id.length + cluster.length;
+  for (const [name, text] of metadata) length += name.length + text.length;
+  return length > maxNodeLength ? undefined : { id, cluster, metadata };
+}
+
+function toTexts(struct: StructMessage | null | undefined): ReadonlyMap<string, string> {
+  const texts = new Map<string, string>();
+  for (const [name, value] of Object.entries(struct?.fields ?? {})) {
+    const text = toText(value);
+    if (text !== undefined) texts.set(name, text);
+  }
+  return texts;
+}
+
+function toText(value: ValueMessage): string | undefined {
+  switch (value.kind) {
+    case 'stringValue':
+      return value.stringValue;
+    case 'numberValue':
+      return String(value.numberValue);
+    case 'boolValue':
+      return String(value.boolValue);
+    default:
+      return undefined;
+  }
 }

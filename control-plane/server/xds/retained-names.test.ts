@@ -1,6 +1,6 @@
 // Tests which streams are closed when all streams together keep too much.
 import test from 'ava';
-import { RetainedNames } from './retained-names.ts';
+import { RetainedNames } from './limits.ts';
 
 test('beyond the total, the streams that keep the most are closed until it is met', (t) => {
   const names = new RetainedNames(100);

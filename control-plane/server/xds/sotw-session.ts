@@ -3,7 +3,7 @@
 import type { DiscoveryRequestMessage } from '../../../shared/wire/discovery-messages.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { toFullBody, toSelectedBody } from '../snapshot/snapshot.ts';
-import { toRetainedBytes } from './retained-names.ts';
+import { toRetainedBytes } from './limits.ts';
 import type { Answer, RequestOutcome, Session, SessionResponse } from './session.ts';
 import { Selector, type Subscription, toSotwSubscription, wantsNothing } from './session.ts';
 

@@ -11,7 +11,7 @@ import {
 import { toOverview } from '../../../control-plane/server/metrics/overview.ts';
 import { openRolloutOf, type RolloutRecord } from '../../../control-plane/server/record/record.ts';
 import { leads, toMemoryState } from '../../../control-plane/server/record/record-state.ts';
-import { toRolloutState } from '../../../control-plane/server/rollout/rollout-state.ts';
+import { toRolloutState } from '../../../control-plane/server/rollout/rollout.ts';
 import { contentOf, type SteppedFleet, type SteppedPlane } from './stepped-fleet.ts';
 
 export type Statuses = ReadonlyMap<SteppedPlane, OwnStatus>;
