@@ -1,6 +1,5 @@
 // The composition root of `serve`: store, snapshots, xDS and admin API, put together, started in order
 // and stopped in order. Read it top to bottom.
-
 import type { IncomingHttpHeaders } from 'node:http';
 import { hostname } from 'node:os';
 import type { Clock } from '../../shared/clock.ts';
@@ -53,8 +52,12 @@ import { openStore } from './store/open-store.ts';
 import { SharedSemaphore } from './store/semaphore.ts';
 import { listSetAside } from './store/set-aside.ts';
 import { createWorkThread } from './work-thread.ts';
-import { type AdsServer, type Authorization, createAdsServer } from './xds/ads-server.ts';
-import type { AdsTls } from './xds/http2-server.ts';
+import {
+  type AdsServer,
+  type AdsTls,
+  type Authorization,
+  createAdsServer,
+} from './xds/ads-server.ts';
 import { type ConnectedWorkers, markUnused } from './xds/workers.ts';
 
 export interface ControlPlaneDeps {
@@ -99,169 +102,118 @@ const lastWritesMs = 1_000;
 export const stopTimeoutMs = Math.max(handOverMs, stopGraceMs) + stopGraceMs + lastWritesMs;
 
 export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
-  const { settings, log, clock } = deps;
-  const { encode } = createEncoder();
-  const store = openStore(deps);
-  const build = {
-    mergeDomains: settings.mergeDomains,
-    maxResponseBytes: settings.xds.maxResponseBytes,
-    rollsOut: settings.rollout !== '' && settings.rollout !== noSteps,
-    advises: true,
-  };
-  const { stateDirectory } = settings;
-  const activity = createActivity(clock);
-  const auditToLog = createAudit(deps.auditLog);
-  const audit: Audit = (change) => {
-    auditToLog(change);
-    activity.note(change);
-  };
-  const clocks = new ComparedClocks(clock, log);
-  const peers = settings.peers && createPeers({ ...settings.peers, clocks });
-  const known = new KnownBuilds(build);
-  const building = new Building({ options: build, encode, clock, known });
-  const asked = { deadlineMs: examinationMs, mostWaiting: maxBodyBytes };
-  const thread = createWorkThread({ clock, ...asked });
-  const examining = new Building({ options: build, encode, clock, known, thread });
-  const examine = createExamine(examining);
-  const repositoryFolder = toRepositoryFolder(settings);
-  const notifying = createNotifying({
-    ...{ settings: settings.notify, store, examine, repositoryFolder, log, clock },
-    onEnd: (target, delivery) => metrics.notification(target, delivery),
-  });
-  const onOutcome = notifying?.notify;
-  const opened = openRollout({ ...deps, store, peers, clocks, audit, onOutcome });
-  const snapshots = new SnapshotCache({
-    store,
-    repositoryFolder,
-    building,
-    stateDirectory,
-    allowsRemoval: settings.allowsRemoval,
-    memory: opened.memory,
-    log,
-    clock,
-  });
-  let ads: AdsServer | undefined;
-  let admin: AdminServer | undefined;
-  // Every caller can ask for health: only the log has the store's address.
-  let awaited: string | undefined = 'the store of the rules';
-  let xdsPort: number | undefined;
-  const workers: ConnectedWorkers = {
-    list: () => markUnused(ads?.workers.list() ?? [], fleet.counted(), clock.monotonicMs()),
-    vanished: () => ads?.workers.vanished() ?? [],
-  };
-  const storedActivity = openStoredActivity({
-    ...deps,
-    stateDirectory,
-    store: store.description,
-    activity,
-  });
-  const history = new TrafficHistory(clock);
-  const marks = createMarks(clock);
-  const storedHour = openStoredHour({
-    ...deps,
-    stateDirectory,
-    store: store.description,
-    history,
-    marks,
-    readInForce: () => snapshots.state().inForce?.revision.id,
-  });
-  const owner = new StateOwner({
-    stateDirectory,
-    name: `${hostname()}:${settings.admin.address.port}, process ${process.pid}`,
-    log,
-    clock,
-  });
-  const fleet = createFleet({ method: loadFleetLink(), history, log, clock });
-  const rollout = opened.create({ snapshots, workers, readCounted: fleet.counted });
-  const certificates: Partial<Record<keyof typeof tlsUses, TlsWatch>> = {};
-  const metrics = createControlPlaneMetrics(() =>
-    toOverview(snapshots, workers, rollout, certificates, clock.monotonicMs()),
-  );
-  const events = createEvents({ snapshots, workers, rollout }, clock);
-  const open: { close(): void }[] = [];
+  return new RunningControlPlane(deps);
+}
 
-  async function openTokens(
-    setting: string,
-    path: string | undefined,
-    parse = parseTokens,
-  ): Promise<TokenFile | undefined> {
-    if (path === undefined) return undefined;
-    const tokens = await openTokenFile({ path, setting, parse, log, clock });
-    open.push(tokens);
-    return tokens;
+class RunningControlPlane implements ControlPlane {
+  readonly #deps: ControlPlaneDeps;
+  readonly #parts: Parts;
+  readonly #files: WatchedFiles;
+  readonly #open: { close(): void }[] = [];
+  #ads: AdsServer | undefined;
+  #admin: AdminServer | undefined;
+  /** Every caller can ask for health: only the log has the store's address. */
+  #awaited: string | undefined = 'the store of the rules';
+  #xdsPort: number | undefined;
+
+  constructor(deps: ControlPlaneDeps) {
+    this.#deps = deps;
+    this.#files = new WatchedFiles(deps);
+    this.#parts = createParts(deps, this.#files.certificates, () => this.#ads?.workers);
   }
 
-  function watchTls(
-    name: keyof typeof tlsUses,
-    tls: ListenerSettings['tls'],
-    material: TlsMaterial | undefined,
-    replace: (material: TlsMaterial) => void,
-  ): void {
-    const use = tlsUses[name];
-    if (tls === undefined || material === undefined) return;
-    const watch = new TlsWatch({
-      files: tls,
-      material,
-      clock,
-      intervalMs: tlsIntervalMs,
-      onChange(changed) {
-        replace(changed);
-        log.info(`TLS: ${tls.cert ?? tls.ca} has changed and is used for ${use}`);
-      },
-      onProblem: (problem) =>
-        log.error(`TLS: the previous files stay in use for ${use}: ${problem}`),
-    });
-    open.push(watch);
-    certificates[name] = watch;
+  async start(signal: AbortSignal): Promise<ControlPlaneAddresses | undefined> {
+    const { settings, log, clock } = this.#deps;
+    const parts = this.#parts;
+    const { store, snapshots, owner, storedActivity, storedHour } = parts;
+    // Aborts the store's work, so that a stop need not wait for it.
+    signal.addEventListener('abort', () => void store.close(), { once: true });
+    this.#open.push(this.#files, watchOpenFiles({ clock, log }));
+    const admin = await this.#startAdmin();
+    await removeLeftovers(settings);
+    log.info(`Admin API on ${admin}; rules from ${store.description}`);
+    if (signal.aborted) return undefined;
+    await parts.notifying?.check();
+    await owner.start();
+    await parts.opened.read();
+    await storedActivity.read();
+    const servedBefore = await storedHour.read();
+    await snapshots.start();
+    this.#watchEvents(servedBefore);
+    parts.rollout.start();
+    storedHour.start();
+    storedActivity.start();
+    this.#awaited = 'the xDS port';
+    if (signal.aborted) return undefined;
+    const xds = await this.#startAds();
+    this.#awaited = undefined;
+    log.info(`Workers are served on ${xds} (xDS)`);
+    return { admin, xds };
   }
 
-  /** After the files of the admin port, which may be these as well: their problems have its name. */
-  async function readPeersTls(): Promise<void> {
-    const tls = settings.peers?.tls;
-    if (peers === undefined || tls === undefined) return;
-    const own = await readMaterial({ ...tls, ca: undefined }, '--peers-cert and --peers-key');
-    const trusted = await readMaterial({ ...noTlsFiles, ca: tls.ca }, '--peers-ca');
-    const material = { ...own, ca: trusted.ca };
-    peers.replaceTls(material);
-    watchTls('peers', tls, material, peers.replaceTls);
+  async stop(): Promise<void> {
+    const parts = this.#parts;
+    this.#awaited = 'nothing: the control plane is stopping';
+    for (const each of this.#open) each.close();
+    // Before any worker leaves: another control plane continues the rollout, and no caller reads that there are no workers.
+    await Promise.all([parts.rollout.stop(), this.#admin?.stop(stopGraceMs)]);
+    parts.notifying?.stop();
+    parts.fleet.stop();
+    await this.#ads?.stop(stopGraceMs);
+    await parts.storedHour.stop();
+    await parts.storedActivity.stop();
+    await parts.owner.stop();
+    await parts.examining.close();
+    await parts.opened.close();
+    await parts.snapshots.close();
+    await parts.store.close();
   }
 
-  async function startAdmin(): Promise<string> {
+  /** `servedBefore`: the revision in force at the end of the process before. */
+  #watchEvents(servedBefore: string | undefined): void {
+    const { settings, log, clock } = this.#deps;
+    const { store, snapshots, workers, fleet, marks, activity, peers } = this.#parts;
+    const events = watchFleet({ snapshots, workers, fleet, marks, activity, log, clock });
+    this.#open.push({ close: markRevisions(snapshots, marks, servedBefore) }, events);
+    if (peers && (settings.peersTokenFile || !settings.admin.tokensFile)) {
+      const ask = createExchangeAsk(peers, settings.peersTokenFile);
+      this.#open.push(
+        { close: reportNews(store, ask) },
+        { close: watchWorkers(ask, clock, events.noteAnswers) },
+      );
+    }
+  }
+
+  async #startAdmin(): Promise<string> {
+    const { settings, log, clock } = this.#deps;
     const { address, tls, tokensFile, isLoopback } = settings.admin;
+    const parts = this.#parts;
+    const { store, snapshots, workers, fleet, activity, marks, examine, thread, rollout } = parts;
+    const { peers, repositoryFolder, audit, events, clocks, metrics } = parts;
+    const files = this.#files;
     const material = tls && (await readMaterial(tls, 'TLS'));
-    await readPeersTls();
-    const tokens = await openTokens('--admin-tokens-file', tokensFile);
+    await this.#readPeersTls();
+    const tokens = await files.openTokens('--admin-tokens-file', tokensFile);
     const { peersTokenFile } = settings;
-    const peerToken = await openTokens('--peers-token-file', peersTokenFile, parsePeerToken);
-    const authorizer = createAuthorizer({ tokens, peerToken, isLoopback, audit: auditToLog });
+    const peerToken = await files.openTokens('--peers-token-file', peersTokenFile, parsePeerToken);
+    const authorizer = createAuthorizer({ tokens, peerToken, isLoopback, audit: parts.auditToLog });
     const api: AdminApi = {
-      store,
-      snapshots,
-      workers,
-      fleet,
-      activity,
-      marks,
-      examine,
-      reading: createReading(examining),
-      thread,
+      ...{ store, snapshots, workers, fleet, activity, marks, examine, thread, rollout, peers },
+      ...{ repositoryFolder, audit, events },
+      reading: createReading(parts.examining),
       turns: createChangeTurns(clock),
       longAnswers: new SharedSemaphore(mostLongAnswers, mostLongAnswers / 2),
-      rollout,
-      listSetAside: () => listSetAside(stateDirectory),
-      peers,
+      listSetAside: () => listSetAside(settings.stateDirectory),
       clockProblem: () => clocks.problem,
       allowsRemoval: settings.allowsRemoval,
       recordings: settings.recordings,
-      repositoryFolder,
       sourceUrl: settings.sourceUrl,
       clock,
-      audit,
       callerOf: authorizer.callerOf,
       scopeOf: authorizer.scopeOf,
       mayGoOn: authorizer.mayGoOn,
-      events,
-      awaited: () => awaited,
-      xdsPort: () => xdsPort,
+      awaited: () => this.#awaited,
+      xdsPort: () => this.#xdsPort,
       exposeMetrics: metrics.expose,
     };
     const webhook: WebhookDeps = {
@@ -274,26 +226,37 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     };
     const onAnswer = metrics.adminAnswer;
     const { guard, isAuthenticated } = authorizer;
-    admin = await createAdminServer(
+    const admin = await createAdminServer(
       { api, guard, isAuthenticated, webhook, addConsole: addConsoleRoutes, log, onAnswer },
       { address, tls: material },
     );
+    this.#admin = admin;
     const port = await admin.start();
-    watchTls('admin', tls, material, admin.replaceTls);
+    files.watchTls('admin', tls, material, admin.replaceTls);
     return `${tls ? 'https' : 'http'}://${toHostPort({ ...address, port })}`;
   }
 
-  async function startAds(): Promise<string> {
+  /** After the files of the admin port, which may be these as well: their problems have its name. */
+  async #readPeersTls(): Promise<void> {
+    const { peers } = this.#parts;
+    const tls = this.#deps.settings.peers?.tls;
+    if (peers === undefined || tls === undefined) return;
+    const own = await readMaterial({ ...tls, ca: undefined }, '--peers-cert and --peers-key');
+    const trusted = await readMaterial({ ...noTlsFiles, ca: tls.ca }, '--peers-ca');
+    const material = { ...own, ca: trusted.ca };
+    peers.replaceTls(material);
+    this.#files.watchTls('peers', tls, material, peers.replaceTls);
+  }
+
+  async #startAds(): Promise<string> {
+    const { settings, log, clock } = this.#deps;
     const { address, tls, tokensFile } = settings.xds;
+    const { snapshots, metrics, fleet } = this.#parts;
     const material = tls && (await readMaterial(tls, 'TLS'));
-    const tokens = await openTokens('--xds-tokens-file', tokensFile);
-    ads = createAdsServer(
+    const tokens = await this.#files.openTokens('--xds-tokens-file', tokensFile);
+    const ads = createAdsServer(
       {
-        snapshots,
-        log,
-        clock,
-        protos: loadDiscoveryProtos(),
-        metrics: metrics.xds,
+        ...{ snapshots, log, clock, protos: loadDiscoveryProtos(), metrics: metrics.xds },
         methods: new Map([[fleet.path, fleet.open]]),
         ...(tokens && { authorize: (headers) => authorizeWorker(tokens, headers) }),
       },
@@ -303,64 +266,138 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
         ...(material && { tls: toAdsTls(material) }),
       },
     );
+    this.#ads = ads;
     const port = await ads.start();
     snapshots.onChange(ads.refresh);
-    xdsPort = port;
-    watchTls('xds', tls, material, (changed) => ads?.replaceTls(toAdsTls(changed)));
+    this.#xdsPort = port;
+    this.#files.watchTls('xds', tls, material, (changed) => ads.replaceTls(toAdsTls(changed)));
     return toHostPort({ ...address, port });
   }
+}
 
-  return {
-    async start(signal) {
-      // Aborts the store's work, so that a stop need not wait for it.
-      signal.addEventListener('abort', () => void store.close(), { once: true });
-      open.push(watchOpenFiles({ clock, log }));
-      const adminUrl = await startAdmin();
-      await removeLeftovers(settings);
-      log.info(`Admin API on ${adminUrl}; rules from ${store.description}`);
-      if (signal.aborted) return undefined;
-      await notifying?.check();
-      await owner.start();
-      await opened.read();
-      await storedActivity.read();
-      const servedBefore = await storedHour.read();
-      await snapshots.start();
-      const events = watchFleet({ snapshots, workers, fleet, marks, activity, log, clock });
-      open.push({ close: markRevisions(snapshots, marks, servedBefore) }, events);
-      if (peers && (settings.peersTokenFile || !settings.admin.tokensFile)) {
-        const ask = createExchangeAsk(peers, settings.peersTokenFile);
-        open.push(
-          { close: reportNews(store, ask) },
-          { close: watchWorkers(ask, clock, events.noteAnswers) },
-        );
-      }
-      rollout.start();
-      storedHour.start();
-      storedActivity.start();
-      awaited = 'the xDS port';
-      if (signal.aborted) return undefined;
-      const xds = await startAds();
-      awaited = undefined;
-      log.info(`Workers are served on ${xds} (xDS)`);
-      return { admin: adminUrl, xds };
-    },
-    async stop() {
-      awaited = 'nothing: the control plane is stopping';
-      for (const each of open) each.close();
-      // Before any worker leaves: another control plane continues the rollout, and no caller reads that there are no workers.
-      await Promise.all([rollout.stop(), admin?.stop(stopGraceMs)]);
-      notifying?.stop();
-      fleet.stop();
-      await ads?.stop(stopGraceMs);
-      await storedHour.stop();
-      await storedActivity.stop();
-      await owner.stop();
-      await examining.close();
-      await opened.close();
-      await snapshots.close();
-      await store.close();
-    },
+type Parts = ReturnType<typeof createParts>;
+
+/** What is the same from the start to the end. `findWorkers`: undefined until the xDS port is open. */
+function createParts(
+  deps: ControlPlaneDeps,
+  certificates: WatchedFiles['certificates'],
+  findWorkers: () => ConnectedWorkers | undefined,
+) {
+  const { settings, log, clock } = deps;
+  const { stateDirectory } = settings;
+  const store = openStore(deps);
+  const auditToLog = createAudit(deps.auditLog);
+  const activity = createActivity(clock);
+  const audit: Audit = (change) => {
+    auditToLog(change);
+    activity.note(change);
   };
+  const clocks = new ComparedClocks(clock, log);
+  const peers = settings.peers && createPeers({ ...settings.peers, clocks });
+  const { building, examining, thread } = createBuilding(deps);
+  const examine = createExamine(examining);
+  const repositoryFolder = toRepositoryFolder(settings);
+  const notifying = createNotifying({
+    ...{ settings: settings.notify, store, examine, repositoryFolder, log, clock },
+    onEnd: (target, delivery) => metrics.notification(target, delivery),
+  });
+  const onOutcome = notifying?.notify;
+  const opened = openRollout({ ...deps, store, peers, clocks, audit, onOutcome });
+  const snapshots = new SnapshotCache({
+    ...{ store, repositoryFolder, building, stateDirectory, memory: opened.memory, log, clock },
+    allowsRemoval: settings.allowsRemoval,
+  });
+  const stored = { ...deps, stateDirectory, store: store.description };
+  const storedActivity = openStoredActivity({ ...stored, activity });
+  const history = new TrafficHistory(clock);
+  const marks = createMarks(clock);
+  const readInForce = () => snapshots.state().inForce?.revision.id;
+  const storedHour = openStoredHour({ ...stored, history, marks, readInForce });
+  const name = `${hostname()}:${settings.admin.address.port}, process ${process.pid}`;
+  const owner = new StateOwner({ stateDirectory, name, log, clock });
+  const fleet = createFleet({ method: loadFleetLink(), history, log, clock });
+  const workers: ConnectedWorkers = {
+    list: () => markUnused(findWorkers()?.list() ?? [], fleet.counted(), clock.monotonicMs()),
+    vanished: () => findWorkers()?.vanished() ?? [],
+  };
+  const rollout = opened.create({ snapshots, workers, readCounted: fleet.counted });
+  const metrics = createControlPlaneMetrics(() =>
+    toOverview(snapshots, workers, rollout, certificates, clock.monotonicMs()),
+  );
+  const events = createEvents({ snapshots, workers, rollout }, clock);
+  return {
+    ...{ store, activity, auditToLog, audit, clocks, peers, examining, thread, examine },
+    ...{ repositoryFolder, notifying, opened, snapshots, storedActivity, marks, storedHour },
+    ...{ owner, fleet, workers, rollout, metrics, events },
+  };
+}
+
+/** `building` is for revisions of the store, `examining` for what a caller asks about. */
+function createBuilding({ settings, clock }: ControlPlaneDeps) {
+  const options = {
+    mergeDomains: settings.mergeDomains,
+    maxResponseBytes: settings.xds.maxResponseBytes,
+    rollsOut: settings.rollout !== '' && settings.rollout !== noSteps,
+    advises: true,
+  };
+  const encode = loadProtos().rateLimitConfig.serialize;
+  const shared = { options, encode, clock, known: new KnownBuilds(options) };
+  const asked = { deadlineMs: examinationMs, mostWaiting: maxBodyBytes };
+  const thread = createWorkThread({ clock, ...asked });
+  return {
+    building: new Building(shared),
+    examining: new Building({ ...shared, thread }),
+    thread,
+  };
+}
+
+/** Token and TLS files, which are read again when they change. */
+class WatchedFiles {
+  readonly certificates: Partial<Record<keyof typeof tlsUses, TlsWatch>> = {};
+  readonly #deps: Pick<ControlPlaneDeps, 'log' | 'clock'>;
+  readonly #open: { close(): void }[] = [];
+
+  constructor(deps: Pick<ControlPlaneDeps, 'log' | 'clock'>) {
+    this.#deps = deps;
+  }
+
+  async openTokens(
+    setting: string,
+    path: string | undefined,
+    parse = parseTokens,
+  ): Promise<TokenFile | undefined> {
+    if (path === undefined) return undefined;
+    const { log, clock } = this.#deps;
+    const tokens = await openTokenFile({ path, setting, parse, log, clock });
+    this.#open.push(tokens);
+    return tokens;
+  }
+
+  watchTls(
+    name: keyof typeof tlsUses,
+    tls: ListenerSettings['tls'],
+    material: TlsMaterial | undefined,
+    replace: (material: TlsMaterial) => void,
+  ): void {
+    const { log, clock } = this.#deps;
+    const use = tlsUses[name];
+    if (tls === undefined || material === undefined) return;
+    const watch = new TlsWatch({
+      ...{ files: tls, material, clock, intervalMs: tlsIntervalMs },
+      onChange(changed) {
+        replace(changed);
+        log.info(`TLS: ${tls.cert ?? tls.ca} has changed and is used for ${use}`);
+      },
+      onProblem: (problem) =>
+        log.error(`TLS: the previous files stay in use for ${use}: ${problem}`),
+    });
+    this.#open.push(watch);
+    this.certificates[name] = watch;
+  }
+
+  close(): void {
+    for (const each of this.#open) each.close();
+  }
 }
 
 /** Removes half-written files of a killed process. */
@@ -376,14 +413,6 @@ function toRepositoryFolder({ config }: ControlPlaneSettings): string {
     .filter((part) => part !== '' && part !== '.')
     .map((part) => `${part}/`)
     .join('');
-}
-
-function createEncoder() {
-  const { rateLimitConfig } = loadProtos();
-  return {
-    encode: (message: Parameters<typeof rateLimitConfig.serialize>[0]) =>
-      rateLimitConfig.serialize(message),
-  };
 }
 
 /** `what` names the files in the message about a problem. */
