@@ -134,7 +134,7 @@ browserTest(
     );
     const { page, context, requests } = await visit(t, served, 'revisions');
     const token = page.getByLabel('Token of the admin API');
-    await token.fill('token-of-nobody-0123456789');
+    await token.fill('an-unknown-token-0123456789');
     await press(page, 'Sign in');
     await page.getByText('Unknown token.').waitFor();
     const violations = await observe(page, 'login');

@@ -55,6 +55,12 @@ test('comments, texts of several words and titles are read, names and single wor
     'a.yaml:1 told',
     'a.yaml:2 anew',
   ]);
+  const lines = ['# It goes on.', 'told | say ; said | told', '=== who says so', '$ say', 'told'];
+  t.deepEqual(wordsOf('a.txt', lines.join('\n')), [
+    'a.txt:1 goes on',
+    'a.txt:2 told',
+    'a.txt:3 says',
+  ]);
 });
 
 test('each name of the code is read once, texts, comments and properties of others are not', (t) => {

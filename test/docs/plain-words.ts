@@ -15,7 +15,7 @@ const terms: readonly (readonly [RegExp, string])[] = [
   [/\b(?:says?|said|saying)\b/gi, 'report, state, name, contain, declare'],
   [/\b(?:hears?|heard)\b/gi, 'receive, be notified'],
   [/\bkn(?:ows?|own|ew) of\b/gi, 'have, be notified of'],
-  [/\blook(?:s|ed|ing)?\b(?! like| up| the record up)/gi, 'poll, check, read, search, peek'],
+  [/\blook(?:s|ed|ing)?\b(?! like| up|-alike)/gi, 'poll, check, read, search, peek'],
   [/\b(?:go|goes|going|went|gone) on\b/gi, 'continue, resume'],
   [/\b(?:comes?|came|coming) back\b/gi, 'reconnect, recover, return'],
   [/\b(?:is|are|was|were) there again\b/gi, 'can be reached again'],
@@ -94,12 +94,10 @@ export interface FoundWord {
 
 /** Finds each of the `terms` in the sentences of a file. */
 export function findPlainWords(file: string, content: string): FoundWord[] {
-  const sentences = file.endsWith('.md')
-    ? sentencesOfPage(file, content)
-    : sentencesOfCode(
-        content,
-        /\.(?:ts|mjs|js|proto)$/.test(file) ? commentOfCode : commentOfConfig,
-      );
+  const isCode = /\.(?:ts|mjs|js|proto)$/.test(file);
+  const comment = isCode ? commentOfCode : file.endsWith('.txt') ? title : commentOfConfig;
+  const isPage = /\.md$|NOTES\.txt$/.test(file);
+  const sentences = isPage ? sentencesOfPage(file, content) : sentencesOfCode(content, comment);
   return sentences.flatMap(({ text, line }) =>
     terms.flatMap(([pattern, instead]) =>
       [...text.matchAll(pattern)].map(([word]) => ({
@@ -133,6 +131,8 @@ function sentencesOfPage(file: string, content: string): Sentence[] {
 /** A comment up to the end of its line. A line of a block comment begins with `*`. */
 const commentOfCode = /(?:(?<=^\s*)\*(?!\/)|(?<=^|[\s;,{}()])(?:\/\/|\/\*\*?))(.*)$/;
 const commentOfConfig = /(?<=^|\s|\{\{)(?:#|\/\*)(.*)$/;
+/** Of a reviewed scenario, or of a reviewed line: `TITLE | ...`. */
+const title = /^(?:#|===|(?=[^$|]+ \| ))([^|]*)/;
 const quoted = /(['"`])((?:\\.|(?!\1).)*)\1/g;
 
 /** Comments, and texts of at least two words. Texts that span several lines are not recognized. */

@@ -13,7 +13,7 @@ export const storeKinds = {
 
 export type StoreKindName = keyof typeof storeKinds;
 
-/** The kinds by the words of BACKEND_TYPE. */
+/** The kinds by the values of BACKEND_TYPE. */
 export const storeKindNames: Readonly<Record<string, StoreKindName>> = Object.fromEntries(
   (Object.keys(storeKinds) as StoreKindName[]).flatMap((name) =>
     storeKinds[name].words.map((word) => [word, name]),

@@ -121,7 +121,7 @@ test('where others can reach the address, no caller has access without a token',
   const local = { host: 'localhost:18001' };
   for (const deps of [none, { ...none, peerToken }]) {
     const authorizer = createAuthorizer({ ...deps, isLoopback: false });
-    for (const headers of [local, { ...local, ...bearerOf('token-of-nobody-0001') }]) {
+    for (const headers of [local, { ...local, ...bearerOf('an-unknown-token-0001') }]) {
       t.is(await statusOf(request('GET', '/status', headers), authorizer), 401);
     }
     t.false(authorizer.isAuthenticated?.({ headers: local } as IncomingMessage));
@@ -130,7 +130,7 @@ test('where others can reach the address, no caller has access without a token',
 
 test('on a loopback address without a token file, the token of the peers is accepted but not required', async (t) => {
   const authorizer = createAuthorizer({ ...none, peerToken });
-  for (const headers of [{}, bearerOf('token-of-nobody-0001')]) {
+  for (const headers of [{}, bearerOf('an-unknown-token-0001')]) {
     const here = request('PUT', '/domains/a', { host: 'localhost:18001', ...headers });
     t.is(await statusOf(here, authorizer), 200);
     t.is(authorizer.callerOf(here), 'local');

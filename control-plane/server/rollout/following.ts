@@ -1,5 +1,5 @@
-// What a control plane serves by the record: which revision is on trial here, which workers get it, and what becomes of
-// it at the end. A control plane that was stopped for a while or cut off catches up. Decides nothing. Pure.
+// What a control plane serves by the record: which revision is on trial here, which workers get it, and how its trial
+// ends. A control plane that was stopped for a while or cut off catches up. Decides nothing. Pure.
 import { isDeepStrictEqual } from 'node:util';
 import {
   isRemovalApproved,

@@ -249,7 +249,7 @@ export const controlPlaneTable = {
       doc: 'A directory that workers record their decisions into (RECORD_DECISIONS), one file or folder for each: what a change of a rule would have done is then computed from these, and not estimated',
     }),
   }),
-  notify: section('Notifications, of what becomes of revisions', {
+  notify: section('Notifications of the outcome of revisions', {
     url: text({
       names: ['--notify-url', 'RATELANE_NOTIFY_URL'],
       default: '',

@@ -1,4 +1,4 @@
-// Decides what becomes of a revision: it comes into force, is put on trial, waits for the end of a trial, or is
+// Decides what to do with a revision: it comes into force, is put on trial, waits for the end of a trial, or is
 // refused, because it is invalid, was taken back, would remove most limits without an approval, or breaks the policy.
 // Pure: cache.ts supplies what a judgement depends on, and carries it out.
 import { isDeepStrictEqual } from 'node:util';
@@ -94,7 +94,7 @@ interface Findings {
   readonly isHeldBack: boolean;
   /** The reason that its author gives for breaking the policy. */
   readonly exception: string | undefined;
-  /** What becomes of the revision on trial: `withdrawn` because this revision replaces it, `ended` because this
+  /** What happens to the revision on trial: `withdrawn` because this revision replaces it, `ended` because this
    * revision is the one on trial. */
   readonly trial: 'stays' | 'withdrawn' | 'ended';
 }

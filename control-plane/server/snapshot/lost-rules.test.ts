@@ -1,4 +1,4 @@
-// What becomes of the hits of a metric key, as lines for review: lost-rules.txt has the rules before and after, and
+// What happens to the hits of a metric key, as lines for review: lost-rules.txt has the rules before and after, and
 // metric keys. `REWRITE=1` writes the current results.
 import test from 'ava';
 import { runAtOnce } from '../../../shared/in-slices.ts';

@@ -5,7 +5,7 @@ import { toSegments } from '../../../shared/rules/lookup/rule-limit.ts';
 import type { RuleDescriptor } from '../../../shared/rules/rule-document.ts';
 import type { CheckedDomainRules, CheckedRules } from '../../authoring/checked-rules.ts';
 
-/** What becomes of the hits of a metric key. `listed`: the key is of one removed limit of a list, whose hits its rule
+/** What happens to the hits of a metric key. `listed`: the key is of one removed limit of a list, whose hits its rule
  * counts too. */
 export type Fate = 'kept' | 'gone' | 'listed';
 

@@ -20,7 +20,7 @@ export function memcachedSettings() {
       default: 0,
       bareUnit: 's',
       example: 30_000,
-      doc: 'How often to look the record up again, in seconds where no unit is given; 0: never',
+      doc: 'How often to resolve the record again, in seconds if without a unit; 0: never',
     }),
     maxIdleConnections: int({
       names: bothNames('MEMSTORE_MAX_IDLE_CONNS'),

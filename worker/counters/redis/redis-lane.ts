@@ -48,7 +48,7 @@ export type Redirect = (
   done: (replies: RawReply[]) => void,
 ) => void;
 
-/** Is called with what becomes of a batch. */
+/** Is called with the outcome of a batch. */
 export interface BatchOwner {
   /** The server of the lane has answered a round; nodes to which it redirected commands may still have to. */
   answered(): void;
