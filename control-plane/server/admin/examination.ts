@@ -1,7 +1,8 @@
 // Checks files before they are served: with the same build as for workers, so that workers accept the files that pass
 // here.
-import { HeldByKey } from '../../../shared/held-by-key.ts';
+
 import { ownTurn } from '../../../shared/in-slices.ts';
+import { HeldByKey } from '../../../shared/made-once.ts';
 import { HttpError } from '../../../shared/router/index.ts';
 import { isError, type Problem } from '../../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';

@@ -2,8 +2,8 @@
 // needs too much memory. The files are untrusted, and the event loop must serve workers and probes.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
-import { HeldByKey } from '../../../shared/held-by-key.ts';
 import { runAtOnce, runInSlices } from '../../../shared/in-slices.ts';
+import { HeldByKey } from '../../../shared/made-once.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
