@@ -2,7 +2,7 @@
 // silently stop working. The last tests are for rules that the linter does not have.
 import { spawnSync } from 'node:child_process';
 import { cpSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import { storeKindNames, storeKinds } from '../../worker/counters/store-kinds.ts';
@@ -138,6 +138,19 @@ test('layers are counted along the longest chain of imports', (t) => {
 
 test('the folders of control-plane/server are on six layers, with server.ts above them', (t) => {
   t.is(countFloors(readSources(join(root, 'control-plane/server'), '**/*.ts')), 7);
+});
+
+test('each room has a line in the layout', (t) => {
+  const [, layout = ''] = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8').split('## Layout');
+  const marks = ['\nshared/', '\nworker/', '\n  authoring/', '\n  server/', '\ntest/'];
+  const places = ['shared', 'worker', 'control-plane/authoring', 'control-plane/server'];
+  for (const [index, place] of places.entries()) {
+    const [from, to] = [marks[index], marks[index + 1]].map((mark = '') => layout.indexOf(mark));
+    const lines = layout.slice(from, to);
+    for (const room of globSync('*/', { cwd: join(root, place), exclude: ['docs'] })) {
+      t.regex(lines, new RegExp(`\\s${basename(room)}/`), `${place}/${room}`);
+    }
+  }
 });
 
 test('no files import each other in a circle', (t) => {
