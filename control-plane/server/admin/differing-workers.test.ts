@@ -37,9 +37,14 @@ test('workers that agree, and those that announce nothing, are not reported', (t
   t.deepEqual(differencesOf([workerOf('a', 'x'), workerOf('b', 'x'), workerOf('c')]), []);
 });
 
-test('workers that differ are counted, those of the majority first', (t) => {
-  const workers = [workerOf('a', 'x'), workerOf('b', 'y'), workerOf('c', 'y'), workerOf('d')];
-  t.deepEqual(differencesOf(workers), [twoOfThree]);
+test('workers that differ are counted, those of the majority first, at one control plane or several', (t) => {
+  const here = [workerOf('a', 'x'), workerOf('e', 'z', 'east')];
+  const there = [...['b', 'c'].map((id) => workerOf(id, 'y')), workerOf('f', 'z', 'east')];
+  t.deepEqual(differencesOf([...here, ...there, workerOf('d')]), [twoOfThree]);
+  const all = [here, there].flatMap(countAgreements);
+  t.deepEqual(findDisagreements(all), []);
+  t.deepEqual(findDisagreements(joinAgreements(all)), [twoOfThree]);
+  t.is(joinAgreements([...all, ...all])[0]?.agreements[1]?.workers, 2);
 });
 
 test('workers of different node groups may differ', (t) => {
@@ -63,23 +68,12 @@ test('the number and the length of agreements are bounded', (t) => {
   t.true(found?.agreements.every(({ agreement }) => agreement.length < 100));
 });
 
-test('workers of different control planes differ like those of one', (t) => {
-  const here = countAgreements([workerOf('a', 'x'), workerOf('e', 'z', 'east')]);
-  const there = countAgreements([
-    workerOf('b', 'y'),
-    workerOf('c', 'y'),
-    workerOf('f', 'z', 'east'),
-  ]);
-  t.deepEqual([...findDisagreements(here), ...findDisagreements(there)], []);
-  t.deepEqual(findDisagreements(joinAgreements([...here, ...there])), [twoOfThree]);
-  const twice = joinAgreements([...here, ...here]);
-  t.is(twice[0]?.agreements[0]?.workers, 2);
+/** A worker of a node group that announces these fields. */
+const readerOf = (id: string, group: string, fields?: string): WorkerJson => ({
+  ...workerOf(id, undefined, group),
+  metadata: fields === undefined ? {} : { [extensionsAnnouncement[0]]: fields },
 });
-
-const workerIn = (id: string, group: string, metadata: object = {}) =>
-  ({ id, group, metadata, address: '10.0.0.1:5' }) as WorkerJson;
-const ours = (id: string, group: string) =>
-  workerIn(id, group, Object.fromEntries([extensionsAnnouncement]));
+const ours = (id: string, group: string) => readerOf(id, group, extensionsAnnouncement[1]);
 const groupOf = (name: string, ...domains: string[]) => ({ name, domains });
 const inForce = {
   leftOut: [
@@ -96,20 +90,20 @@ const inForce = {
 };
 
 test('workers that do not announce a field that a rule needs are counted by domain', (t) => {
-  const workers = [ours('a', 'edge'), workerIn('b', 'edge'), workerIn('c', 'edge')];
+  const workers = [ours('a', 'edge'), readerOf('b', 'edge'), readerOf('c', 'edge')];
   t.deepEqual(findUnenforced(workers, inForce), [
     {
       domain: 'shop',
       fields: ['algorithm', 'burst'],
       workers: 2,
-      example: { id: 'b', address: '10.0.0.1:5' },
+      example: { id: 'b', address: 'b:5' },
     },
   ]);
 });
 
 test('an older Ratelane worker, which announces fewer fields, is reported only for those that it lacks', (t) => {
-  const older = workerIn('old', 'edge', { 'ratelane.fields': 'value_to_metric algorithm' });
-  const reports = findUnenforced([older, workerIn('b', 'edge')], inForce);
+  const older = readerOf('old', 'edge', 'value_to_metric algorithm');
+  const reports = findUnenforced([older, readerOf('b', 'edge')], inForce);
   t.deepEqual(
     reports.map(({ fields, workers, example }) => [example.id, workers, ...fields]),
     [
@@ -120,6 +114,6 @@ test('an older Ratelane worker, which announces fewer fields, is reported only f
 });
 
 test('workers without the domain, and those that announce all of its fields, are not reported', (t) => {
-  t.deepEqual(findUnenforced([ours('a', 'edge'), workerIn('b', 'others')], inForce), []);
-  t.deepEqual(findUnenforced([workerIn('b', 'edge')], { ...inForce, leftOut: [] }), []);
+  t.deepEqual(findUnenforced([ours('a', 'edge'), readerOf('b', 'others')], inForce), []);
+  t.deepEqual(findUnenforced([readerOf('b', 'edge')], { ...inForce, leftOut: [] }), []);
 });
