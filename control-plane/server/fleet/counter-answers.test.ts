@@ -2,25 +2,14 @@ import test from 'ava';
 import { type AnswerJson, findDoubts, joinCounters, type OwnCounters } from './counter-answers.ts';
 
 const counter = {
-  descriptor: 0,
-  problem: null,
-  rule: 'd.k',
-  used: 50,
-  limit: 100,
-  window: 'day',
-  secondsUntilReset: 9,
-  shadowMode: false,
+  ...{ descriptor: 0, problem: null, rule: 'd.k', used: 50, limit: 100 },
+  ...{ window: 'day', secondsUntilReset: 9, shadowMode: false },
 };
 
 function toAnswer(worker: string, used: number, given: Partial<AnswerJson> = {}): AnswerJson {
   return {
-    worker,
-    address: `${worker}:1`,
-    group: 'g',
-    together: 2,
-    differs: false,
-    problem: null,
-    confirmedBy: null,
+    ...{ worker, address: `${worker}:1`, group: 'g', together: 2 },
+    ...{ differs: false, problem: null, confirmedBy: null },
     counters: [{ ...counter, used }],
     ...given,
   };
