@@ -143,12 +143,12 @@ test('the folders of control-plane/server are on six layers, with server.ts abov
 test('each room has a line in the layout', (t) => {
   const [, layout = ''] = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8').split('## Layout');
   const marks = ['\nshared/', '\nworker/', '\n  authoring/', '\n  server/', '\ntest/'];
-  const places = ['shared', 'worker', 'control-plane/authoring', 'control-plane/server'];
-  for (const [index, place] of places.entries()) {
+  const parents = ['shared', 'worker', 'control-plane/authoring', 'control-plane/server'];
+  for (const [index, parent] of parents.entries()) {
     const [from, to] = [marks[index], marks[index + 1]].map((mark = '') => layout.indexOf(mark));
     const lines = layout.slice(from, to);
-    for (const room of globSync('*/', { cwd: join(root, place), exclude: ['docs'] })) {
-      t.regex(lines, new RegExp(`\\s${basename(room)}/`), `${place}/${room}`);
+    for (const room of globSync('*/', { cwd: join(root, parent), exclude: ['docs'] })) {
+      t.regex(lines, new RegExp(`\\s${basename(room)}/`), `${parent}/${room}`);
     }
   }
 });
