@@ -18,7 +18,7 @@ import {
 } from './git-address.ts';
 import { createGit, GitError, mostProcesses } from './git-command.ts';
 import { makeCommit } from './git-commit.ts';
-import { createGitMirror } from './git-mirror.ts';
+import { GitMirror } from './git-mirror.ts';
 import {
   FolderError,
   findTree,
@@ -94,7 +94,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
       ...{ repository: path, address, environment, readCredentials },
       most: mostProcesses / 2,
     });
-  const mirror = createGitMirror({
+  const mirror = new GitMirror({
     folder: repository,
     address,
     ref,
