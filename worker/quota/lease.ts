@@ -1,28 +1,34 @@
-// The part of a limit that this server assigns. Several servers on one store divide the limit: each holds its part as a
+// The part of a limit that this server assigns. Several servers on one store divide the limit: each has its part as a
 // lease in the store, and the parts together never exceed the limit (behaviour: quota-service).
 //
 // At each count of the pool: `register` publishes the demand of this server and renews the lease; `registered` reads
-// the demand and the leases of the others; `book` asks the store for more if `wantsMore`; `booked` keeps what was free.
-// When assignments change, `retain` and `use` return what is no longer assigned.
+// the demands and the leases of the others; if `wantsMore`, `book` asks the store for more, and `booked` accepts what
+// was free. When assignments change, `retain` and `use` return what is no longer assigned.
+//
+// For example, two servers divide 100 requests per second; one demands 100 of them, the other 25:
+// 1. The first is alone: its target is 100. Nothing is leased, so it wants 100, and gets them.
+// 2. The second registers. Its target is 20 (25 of 125), but nothing is free: it may assign 0.
+// 3. The first reads that others demand 25. Its target is 80: it assigns no more (`toCapacity`), and returns 20 as soon
+//    as they are not assigned (`retain`).
+// 4. The second finds 20 free, and gets them.
 
 import { hash, randomUUID } from 'node:crypto';
-import { type Hit, toMapKey } from '../counters/store.ts';
+import type { Hit } from '../counters/store.ts';
+import { SlotAmounts, slotSeconds } from './slot-amounts.ts';
 
-const slotSeconds = 5;
 /**
  * A lease outlives what was assigned from it: Envoy's assignments live for 15 s, a count is due each second, and the
  * clocks of two servers may differ by a second.
  */
 const leaseSeconds = 18;
-const askedSeconds = slotSeconds;
-/** The lifetime of the amounts in the store: servers stop and start. */
-const lifetimeSeconds = leaseSeconds + 3 * slotSeconds;
-/** The unit in which a server states its demand, as a fraction of the limit. */
+/** A demand is published until the end of the next slot. */
+const demandSeconds = slotSeconds;
+/** A published demand is a number of millionths of the limit. */
 const million = 1_000_000;
-/** One counter has both sums: the demand times this number, and 1 for each server. */
+/** The counter of demands also has the number of servers: each adds its demand times this, and 1 for itself. */
 const mostServers = 1_024;
 /** A lease stays unchanged if it differs from its target by less than this fraction of the divided total. */
-const slack = 0.01;
+const tolerance = 0.01;
 
 export interface Divided {
   /** What all servers may assign together, in requests. */
@@ -33,39 +39,46 @@ export interface Divided {
 }
 
 /**
- * A part of the limit, changed by requests to the store: call `toHits` methods, and `answered` or `failed` when these
- * are settled.
+ * A part of the limit, changed by requests to the store: send the hits that a method returns, and call `registered`,
+ * `booked` or `failed` when they are settled.
  */
 export class Lease {
-  readonly #asked: SlotAmounts;
-  readonly #leased: SlotAmounts;
-  /**
-   * 1 in a counter to which no other server adds: registrations by others after the store has lost all data cannot hide
-   * the loss there.
-   */
-  readonly #own: SlotAmounts;
-  #need = 0;
-  /** Requests that this server may assign. */
+  /** The demands of all servers, and their number. */
+  readonly #demands: SlotAmounts;
+  /** The leases of all servers. */
+  readonly #leases: SlotAmounts;
+  /** 1 of this server alone. When it is missing the store has lost all data, which the registrations of others may
+   * hide in the shared counters. */
+  readonly #mark: SlotAmounts;
+  /** The demand of this server in millionths of the limit. */
+  #demand = 0;
+  /** Requests that this server may assign: its lease. */
   #assignable = 0;
-  /** Requests above `#held` that this server asks for. */
+  /** Further requests that this server asks for. */
   #wanted = 0;
+  /** What the lease should be by the demands of all servers. */
   #target = Number.POSITIVE_INFINITY;
-  #slack = 0;
-  /** `#target` as a fraction of the total. */
-  #part = 1;
+  /** `#target` as a fraction of the divided total. */
+  #targetFraction = 1;
+  /** The tolerance in requests. */
+  #tolerated = 0;
   #isLeased = false;
 
   /** `name` identifies the counter. */
   constructor(prefix: string, name: string) {
     const id = `${prefix}${hash('sha256', name)}`;
-    this.#asked = new SlotAmounts(`${id}.asked`, askedSeconds);
-    this.#leased = new SlotAmounts(`${id}.leased`, leaseSeconds);
-    this.#own = new SlotAmounts(`${id}.${randomUUID().slice(0, 8)}`, askedSeconds);
+    // Servers stop and start, so a counter outlives the longest lease in it.
+    const lifetimeSeconds = leaseSeconds + 3 * slotSeconds;
+    const amounts = (key: string, aheadSeconds: number) =>
+      new SlotAmounts(`${id}.${key}`, aheadSeconds, lifetimeSeconds);
+    this.#demands = amounts('asked', demandSeconds);
+    this.#leases = amounts('leased', leaseSeconds);
+    this.#mark = amounts(randomUUID().slice(0, 8), demandSeconds);
   }
 
   /** Starts a new window, which has its own leases. */
   begin(windowStart: number): void {
-    this.#leased.begin(windowStart);
+    this.#leases.begin(windowStart);
     this.#assignable = 0;
     this.#wanted = 0;
     this.#isLeased = false;
@@ -83,71 +96,72 @@ export class Lease {
 
   /** The part of `full` that this server may assign. Without an answer of the store, the same fraction as before. */
   toCapacity(full: number): number {
-    if (!this.#isLeased) return Math.ceil(full * this.#part);
-    const isMuch = this.#assignable - this.#target > this.#slack;
-    return Math.min(full, isMuch ? this.#target : this.#assignable);
+    if (!this.#isLeased) return Math.ceil(full * this.#targetFraction);
+    return Math.min(full, this.#exceedsTarget ? this.#target : this.#assignable);
   }
 
   /** Registers the demand of this server, as a fraction of the limit, and renews the lease. */
   register(nowSeconds: number, need: number): readonly Hit[] {
-    this.#need = Math.round(Math.min(1, need) * million);
-    const amount = this.#need * mostServers + 1;
+    this.#demand = Math.round(Math.min(1, need) * million);
+    const amount = this.#demand * mostServers + 1;
     return [
-      ...this.#own.toHits(nowSeconds, 1),
-      ...this.#asked.toHits(nowSeconds, amount),
+      ...this.#mark.toHits(nowSeconds, 1),
+      ...this.#demands.toHits(nowSeconds, amount),
       ...this.book(nowSeconds),
     ];
   }
 
   registered({ total, limit, windows }: Divided): void {
-    const isAllLost = this.#own.answered().isLost;
-    const { others, isLost } = this.#asked.answered(isAllLost);
+    const isAllLost = this.#mark.answered().isLost;
+    const demands = this.#demands.answered(isAllLost);
+    const leases = this.#leases.answered(isAllLost);
     const unit = (limit * windows) / million;
-    const own = this.#need * unit;
-    const all = own + Math.floor(others / mostServers) * unit;
-    const servers = 1 + (others % mostServers);
-    const target = all >= total ? (total * own) / (all || 1) : own + (total - all) / servers;
+    const target = toTarget(total, {
+      own: this.#demand * unit,
+      others: Math.floor(demands.others / mostServers) * unit,
+      servers: 1 + (demands.others % mostServers),
+    });
     this.#target = Math.ceil(target);
-    this.#slack = total * slack;
-    this.#part = total > 0 ? Math.min(1, target / total) : this.#part;
-    const leased = this.#leased.answered(isAllLost);
-    const free = Math.floor(total - leased.others - this.#assignable);
-    const isShort = this.#target - this.#assignable > (this.#assignable === 0 ? 0 : this.#slack);
+    this.#tolerated = total * tolerance;
+    if (total > 0) this.#targetFraction = Math.min(1, target / total);
+    const lacking = this.#target - this.#assignable;
+    const free = Math.floor(total - leases.others - this.#assignable);
+    const isShort = lacking > (this.#assignable === 0 ? 0 : this.#tolerated);
     // After the store has lost all registrations, the leases of others must be restored first.
-    const mayGrow = this.#isLeased ? !isLost && !leased.isLost : true;
-    this.#wanted =
-      isShort && mayGrow ? Math.max(0, Math.min(this.#target - this.#assignable, free)) : 0;
+    const mustWait = this.#isLeased && (demands.isLost || leases.isLost);
+    this.#wanted = isShort && !mustWait ? Math.max(0, Math.min(lacking, free)) : 0;
     if (this.#wanted === 0) this.#isLeased = true;
   }
 
-  /** Changes the amount in the store to what is held and wanted. */
+  /** Changes the lease in the store to what is assignable and wanted. */
   book(nowSeconds: number): readonly Hit[] {
-    return this.#leased.toHits(nowSeconds, this.#assignable + this.#wanted);
+    return this.#leases.toHits(nowSeconds, this.#assignable + this.#wanted);
   }
 
+  /** Others may have booked at the same time: of 20 wanted, with 15 free, 5 are too many and the next `book` returns them. */
   booked(total: number): void {
-    const { others } = this.#leased.answered();
-    const over = Math.max(0, this.#assignable + this.#wanted + others - total);
-    this.#assignable += Math.max(0, this.#wanted - Math.ceil(over));
+    const { others } = this.#leases.answered();
+    const excess = Math.max(0, this.#assignable + this.#wanted + others - total);
+    this.#assignable += Math.max(0, this.#wanted - Math.ceil(excess));
     this.#wanted = 0;
     this.#isLeased = true;
   }
 
   /** Call it when it is unknown what the store has counted. */
   failed(): void {
-    this.#own.failed();
-    this.#asked.failed();
-    this.#leased.failed();
+    this.#mark.failed();
+    this.#demands.failed();
+    this.#leases.failed();
     this.#wanted = 0;
   }
 
-  /** `assigned` requests are assigned: what is held above these and the target is returned for others. */
+  /** `assigned` requests are assigned: what is assignable above these and the target is returned for others. */
   retain(assigned: number): void {
-    if (!this.#isLeased || this.#assignable - this.#target <= this.#slack) return;
+    if (!this.#isLeased || !this.#exceedsTarget) return;
     this.#assignable = Math.min(this.#assignable, Math.max(Math.ceil(assigned), this.#target));
   }
 
-  /** `requests` of those held were used, and `assigned` are still assigned. */
+  /** `requests` of the assigned ones were used, and `assigned` still are. */
   use(requests: number, assigned: number): void {
     this.#assignable = Math.max(
       Math.min(this.#assignable, Math.ceil(assigned)),
@@ -155,9 +169,13 @@ export class Lease {
     );
   }
 
-  /** Whether the store has exactly the amount that is held. */
+  get #exceedsTarget(): boolean {
+    return this.#assignable - this.#target > this.#tolerated;
+  }
+
+  /** Whether the lease in the store is exactly what is assignable. */
   isBooked(nowSeconds: number): boolean {
-    return this.#leased.has(nowSeconds, this.#assignable);
+    return this.#leases.has(nowSeconds, this.#assignable);
   }
 
   /**
@@ -168,114 +186,23 @@ export class Lease {
     this.#assignable = 0;
     this.#wanted = 0;
     const endSeconds = isAtOnce ? nowSeconds : nowSeconds + 2 * slotSeconds;
-    return [...this.#asked.toEnd(nowSeconds), ...this.#leased.toEnd(endSeconds)];
+    return [...this.#demands.toEnd(nowSeconds), ...this.#leases.toEnd(endSeconds)];
   }
+}
+
+interface Demands {
+  /** Of this server, in requests. */
+  readonly own: number;
+  readonly others: number;
+  /** The number of servers, with this one. */
+  readonly servers: number;
 }
 
 /**
- * An amount of this server in counters of the store, one for each slot of time up to `aheadSeconds` from now. The
- * counter of the current slot sums up the amounts of all servers, and an amount that is not renewed ends with its last
- * slot.
+ * What one server should have. Demands of 100 and 25 for 100 requests are met in proportion, by 80 and 20; demands of
+ * 50 and 20 are met, and the other 30 are divided equally: 65 and 35.
  */
-class SlotAmounts {
-  readonly #name: string;
-  readonly #aheadSeconds: number;
-  #windowStart = 0;
-  readonly #amounts = new Map<number, number>();
-  #sent: { slot: number; before: number; amount: number; hit: Hit }[] = [];
-
-  constructor(name: string, aheadSeconds: number) {
-    this.#name = name;
-    this.#aheadSeconds = aheadSeconds;
-  }
-
-  begin(windowStart: number): void {
-    this.#windowStart = windowStart;
-    this.#amounts.clear();
-  }
-
-  has(nowSeconds: number, amount: number): boolean {
-    const last = toSlot(nowSeconds + this.#aheadSeconds);
-    for (let slot = toSlot(nowSeconds); slot <= last; slot++) {
-      if (this.#amounts.get(slot) !== amount) return false;
-    }
-    return true;
-  }
-
-  /** Reads the current slot, and changes all slots to the amount. */
-  toHits(nowSeconds: number, amount: number): readonly Hit[] {
-    const now = toSlot(nowSeconds);
-    for (const slot of this.#amounts.keys()) if (slot < now) this.#amounts.delete(slot);
-    const last = toSlot(nowSeconds + this.#aheadSeconds);
-    for (let slot = now; slot <= last; slot++) this.#send(slot, amount, slot === now);
-    return this.#hits;
-  }
-
-  /** Returns the amounts in slots after this time. */
-  toEnd(seconds: number): readonly Hit[] {
-    const first = toSlot(seconds);
-    for (const slot of [...this.#amounts.keys()]) if (slot >= first) this.#send(slot, 0, false);
-    return this.#hits;
-  }
-
-  get #hits(): readonly Hit[] {
-    return this.#sent.map(({ hit }) => hit);
-  }
-
-  #send(slot: number, amount: number, reads: boolean): void {
-    const before = this.#amounts.get(slot) ?? 0;
-    if (amount === before && !reads) return;
-    const hit = toHit(`${this.#name}.${this.#windowStart}.${slot}`, amount - before);
-    this.#sent.push({ slot, before, amount, hit });
-  }
-
-  /**
-   * The highest amount of all other servers in any slot. `isLost`: the store has less than this server added, or is
-   * known to have lost all data.
-   */
-  answered(isAllLost = false): { readonly others: number; readonly isLost: boolean } {
-    const found = this.#sent.map(({ slot, before, amount, hit }) => {
-      const isLost = isAllLost || hit.after < amount;
-      // After a loss only the latest addition is left.
-      const own = isLost ? Math.max(0, amount - before) : amount;
-      return { slot, own, isLost, others: hit.after - own };
-    });
-    const isLost = found.some((each) => each.isLost);
-    // The amounts in the other slots are then lost, too.
-    if (isLost) this.#amounts.clear();
-    for (const { slot, own } of found) this.#amounts.set(slot, own);
-    const others = Math.max(0, ...found.map((each) => each.others));
-    this.#sent = [];
-    return { others, isLost };
-  }
-
-  /** Treats additions as not counted, and refunds as counted: so others never get too much. */
-  failed(): void {
-    for (const { slot, before, amount } of this.#sent) {
-      this.#amounts.set(slot, Math.min(before, amount));
-    }
-    this.#sent = [];
-  }
-}
-
-function toSlot(seconds: number): number {
-  return Math.floor(seconds / slotSeconds);
-}
-
-function toHit(key: string, change: number): Hit {
-  return {
-    key,
-    mapKey: toMapKey(key),
-    hits: Math.abs(change),
-    exactHits: undefined,
-    refund: change < 0,
-    limit: Number.MAX_SAFE_INTEGER,
-    windowSeconds: lifetimeSeconds,
-    limiter: undefined,
-    lease: undefined,
-    unit: 'second',
-    descriptorIndex: 0,
-    stopsOthers: 'never',
-    after: -1,
-  };
+function toTarget(total: number, { own, others, servers }: Demands): number {
+  const all = own + others;
+  return all >= total ? (total * own) / (all || 1) : own + (total - all) / servers;
 }
