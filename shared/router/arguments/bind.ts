@@ -1,6 +1,12 @@
-// Binds a request's parts and keywords to the arguments of a method: an error of positions is 404,
-// an error of keywords is 400 with its problems at once (behaviour: positions-404-keywords-400).
-// Declarations are compiled at start.
+// Binds a request to the arguments of a method, by the method's declaration, which is compiled at start.
+//
+// The first argument is an object of fields, the keywords: of the query or the body. A part of the path is a position,
+// and an argument of its own behind the fields: `GET({ size }, id)` is called with `({ size: 2 }, 7)` for
+// `/zones/7?size=2`, or for `/zones?id=7&size=2` if the position can be passed by keyword. A body that is not an object
+// of fields is an argument between the fields and the positions.
+//
+// A wrong position is 404, since the path then names nothing; wrong keywords are 400, with all problems at once
+// (behaviour: positions-404-keywords-400).
 
 import { BadRequest, type FieldProblem, notFound, type SchemaProblem } from '../errors.ts';
 import type { Limits } from '../limits.ts';
@@ -15,13 +21,6 @@ import type { SchemaCompiler } from './schema.ts';
 
 export type Binder = ReturnType<typeof compileBinder>;
 
-/** Keywords by name, and how those of the body are converted. The body takes precedence. */
-interface Given {
-  readonly query: Readonly<Keywords>;
-  readonly body: Readonly<Keywords>;
-  readonly from: Origin;
-}
-
 export interface BinderOptions {
   readonly compiler: SchemaCompiler;
   readonly limits: Limits;
@@ -33,43 +32,76 @@ export interface BinderOptions {
 /** Maximum number of problems in one answer. */
 const maxProblems = 20;
 
-/** Throws an Error that names the invalid part of the declaration. */
-export function compileBinder(
-  declared: Op | undefined,
-  { compiler, limits, unknownQuery }: BinderOptions,
-) {
-  const { listItems } = limits;
-  const bounded = (schema: object) => withListBound(schema as Plain, listItems);
-  const path = (declared?.path ?? []).map((entry) => ({
-    ...toParameter(bounded(entry.schema), compiler),
-    optional: entry.optional,
-    keyword: entry.byKeyword ? entry.name : undefined,
-  }));
-  const restSchema = declared?.spec.rest;
-  const rest = restSchema && toParameter(bounded(closed(restSchema)), compiler);
-  const bodyValue = declared?.bodyValue && {
-    ...declared.bodyValue,
-    ...toParameter(bounded(declared.bodyValue.schema), compiler, {
-      isForeign: declared.bodyValue.standard !== undefined,
-    }),
-  };
-  const { keywords, known, others } = toKeywords(declared, bounded, compiler);
-  const standard = (declared?.standard ?? []).map((one) => {
-    const { properties, additionalProperties } = declared?.fields[one.in] ?? {};
-    return { ...one, names: Object.keys(Object(properties)), additionalProperties };
-  });
-  const acceptsUnparsed = declared?.spec.raw === true || declared?.spec.stream === true;
+/** Keywords by name, and how those of the body are converted. The body takes precedence. */
+interface Given {
+  readonly query: Readonly<Keywords>;
+  readonly body: Readonly<Keywords>;
+  readonly from: Origin;
+}
+
+/** Throws an Error that names the invalid part of the declaration. The functions behind its result are closures: as
+ * methods of a class they cost a request with a body a tenth more. */
+export function compileBinder(declared: Op | undefined, options: BinderOptions) {
+  const { path, rest, bodyValue, keywords, known, others, foreign, acceptsUnparsed } =
+    compileDeclaration(declared, options);
+  const { unknownQuery } = options;
+  const { listItems } = options.limits;
   // A position that cannot be passed by keyword must be present, with all before it.
   const minParts =
     path.findLastIndex((entry) => !entry.optional && entry.keyword === undefined) + 1;
   const maxParts = rest === undefined ? path.length : Number.POSITIVE_INFINITY;
-
   const acceptsKeywords = known.size > 0 || others.body !== undefined;
-  const acceptsNothing =
-    !acceptsKeywords && path.length === 0 && !rest && !bodyValue && !acceptsUnparsed;
-  const declaresQuery = declared?.fields.query !== undefined || acceptsKeywords;
+  const acceptsBody =
+    acceptsUnparsed || rest !== undefined || bodyValue !== undefined || acceptsKeywords;
+  const acceptsNothing = !acceptsBody && path.length === 0;
   const ignoresUnknown = unknownQuery === 'ignore';
-  const readsQuery = unknownQuery === 'refuse' || declaresQuery;
+
+  return {
+    /** Whether the method accepts this many path parts, if its keywords are valid. */
+    fits: (partCount: number) => partCount >= minParts && partCount <= maxParts,
+    /** How its query is read, by the names of its keywords and their aliases. */
+    query: toQueryNames(
+      [...keywords, ...path.map((entry) => ({ ...entry, names: [entry.keyword ?? ''] }))],
+      known,
+      others.query,
+    ),
+    /** Whether its query is read; an undeclared query is ignored (behaviour: unasked-queries). */
+    readsQuery:
+      unknownQuery === 'refuse' || declared?.fields.query !== undefined || acceptsKeywords,
+    /** Whether any argument of the method can come from a body. */
+    acceptsBody,
+    /** Throws 404 if there are more parts than the method accepts; called before the body is read. */
+    refuseSurplus(partCount: number): void {
+      if (partCount > maxParts) throw notFound();
+    },
+    /** Returns the arguments in order. Throws 404 or 400. */
+    bind(parts: readonly string[], query: Readonly<Keywords>, body: BodyArguments): unknown[] {
+      if (acceptsNothing && query === noKeywords && body === noBody) return [createKeywords()];
+      const { value: sent, from } = body;
+      const isOfFields = isPlain(sent);
+      const items = isOfFields || sent === undefined ? [] : [sent].flat();
+      const acceptsItems = bodyValue === undefined ? rest !== undefined : bodyValue.isBehind;
+      if (items.length > 0 && !acceptsItems) {
+        throw new BadRequest('the body is not an object of fields');
+      }
+      const problems: FieldProblem[] = [];
+      const fieldsOfBody = bodyValue === undefined && isOfFields ? sent : noKeywords;
+      const given: Given = { query, body: fieldsOfBody, from };
+      // The fields follow at the end: the problems of positions are reported first.
+      const args: unknown[] = [undefined];
+      if (acceptsUnparsed) args.push(body.unparsed);
+      const value = bodyValue && bindBodyValue(bodyValue, body);
+      if (bodyValue?.isBehind) args.push(value);
+      bindPath(args, parts, given, problems);
+      bindRest(args, parts, bodyValue === undefined ? items : [], from, problems);
+      const fields = bindKeywords(given, problems);
+      args[0] = foreign.length > 0 ? applyForeign(fields, given, problems) : fields;
+      refuse(problems);
+      if (bodyValue?.isBehind === false) args[0] = join(fields, value);
+      return args;
+    },
+  };
+
   /** A body that is more than its fields; its problems are thrown. */
   function bindBodyValue(
     { standard, ...parameter }: Parameter & Pick<BodyValue, 'standard'>,
@@ -90,26 +122,7 @@ export function compileBinder(
     return value;
   }
 
-  /** A path that cannot be parsed matches nothing. */
-  function readPart(parameter: Parameter, text: string): unknown {
-    const cast = parameter.cast(text, 'text');
-    if (!cast.ok || parameter.check(cast.value).length > 0) throw notFound();
-    return cast.value;
-  }
-
-  /** Reads a keyword that is present. */
-  function readKeyword(
-    parameter: Parameter,
-    name: string,
-    { query, body, from }: Given,
-    problems: FieldProblem[],
-  ): unknown {
-    if (!Object.hasOwn(body, name)) {
-      return readValue(parameter, query[name], 'text', { in: 'query', name }, problems);
-    }
-    return readValue(parameter, body[name], from, { in: 'body', name }, problems);
-  }
-
+  /** A position comes from the path, or, if the path is too short, from a keyword of its name. */
   function bindPath(
     args: unknown[],
     parts: readonly string[],
@@ -137,6 +150,7 @@ export function compileBinder(
     }
   }
 
+  /** Further parts of the path, and the items of a list as body, are further positions. */
   function bindRest(
     args: unknown[],
     parts: readonly string[],
@@ -155,6 +169,7 @@ export function compileBinder(
     });
   }
 
+  /** All fields of the first argument: those declared, with defaults for those that are missing, and further ones. */
   function bindKeywords(given: Given, problems: FieldProblem[]): Keywords {
     const fields = createKeywords();
     const isSent = (name: string) => isGiven(name, given);
@@ -183,10 +198,10 @@ export function compileBinder(
 
   /** What the schemas of other libraries make of their fields. A field that already has a problem is not reported
    * twice. */
-  function applyStandard(fields: Keywords, { body }: Given, problems: FieldProblem[]): unknown {
+  function applyForeign(fields: Keywords, { body }: Given, problems: FieldProblem[]): unknown {
     const wrong = new Set(problems.map(({ name }) => fieldOf(name)));
     let all: unknown = fields;
-    for (const { in: where, names, additionalProperties, schema } of standard) {
+    for (const { in: where, names, additionalProperties, schema } of foreign) {
       const isOther = (name: string) =>
         !known.has(name) &&
         (additionalProperties ?? (where === 'body' && Object.hasOwn(body, name))) !== false;
@@ -203,49 +218,53 @@ export function compileBinder(
     return all;
   }
 
+  /** Reads a keyword that is present. */
+  function readKeyword(
+    parameter: Parameter,
+    name: string,
+    { query, body, from }: Given,
+    problems: FieldProblem[],
+  ): unknown {
+    if (!Object.hasOwn(body, name)) {
+      return readValue(parameter, query[name], 'text', { in: 'query', name }, problems);
+    }
+    return readValue(parameter, body[name], from, { in: 'body', name }, problems);
+  }
+
+  /** A path that cannot be parsed matches nothing. */
+  function readPart(parameter: Parameter, text: string): unknown {
+    const cast = parameter.cast(text, 'text');
+    if (!cast.ok || parameter.check(cast.value).length > 0) throw notFound();
+    return cast.value;
+  }
+}
+
+function compileDeclaration(op: Op | undefined, { compiler, limits }: BinderOptions) {
+  const bounded = (schema: object) => withListBound(schema as Plain, limits.listItems);
+  const restSchema = op?.spec.rest;
   return {
-    /** Whether the method accepts this many path parts, if its keywords are valid. */
-    fits: (partCount: number) => partCount >= minParts && partCount <= maxParts,
-    /** How its query is read, by the names of its keywords and their aliases. */
-    query: toQueryNames(
-      [...keywords, ...path.map((entry) => ({ ...entry, names: [entry.keyword ?? ''] }))],
-      known,
-      others.query,
-    ),
-    /** Whether its query is read; an undeclared query is ignored (behaviour: unasked-queries). */
-    readsQuery,
-    /** Whether any argument of the method can come from a body. */
-    acceptsBody:
-      acceptsUnparsed || rest !== undefined || bodyValue !== undefined || acceptsKeywords,
-    /** Throws 404 if there are more parts than the method accepts; called before the body is read. */
-    refuseSurplus(partCount: number): void {
-      if (partCount > maxParts) throw notFound();
+    path: (op?.path ?? []).map((entry) => ({
+      ...toParameter(bounded(entry.schema), compiler),
+      optional: entry.optional,
+      /** The name under which a keyword can replace the part of the path. */
+      keyword: entry.byKeyword ? entry.name : undefined,
+    })),
+    rest: restSchema && toParameter(bounded(closed(restSchema)), compiler),
+    /** A body that is more than its fields. */
+    bodyValue: op?.bodyValue && {
+      ...op.bodyValue,
+      ...toParameter(bounded(op.bodyValue.schema), compiler, {
+        isForeign: op.bodyValue.standard !== undefined,
+      }),
     },
-    /** Returns the arguments in order. Throws 404 or 400. */
-    bind(parts: readonly string[], query: Readonly<Keywords>, body: BodyArguments): unknown[] {
-      if (acceptsNothing && query === noKeywords && body === noBody) return [createKeywords()];
-      const { value: sent, from } = body;
-      const isOfFields = isPlain(sent);
-      const items = isOfFields || sent === undefined ? [] : [sent].flat();
-      const acceptsItems = bodyValue === undefined ? rest !== undefined : bodyValue.isBehind;
-      if (items.length > 0 && !acceptsItems) {
-        throw new BadRequest('the body is not an object of fields');
-      }
-      const problems: FieldProblem[] = [];
-      const fieldsOfBody = bodyValue === undefined && isOfFields ? sent : noKeywords;
-      const given: Given = { query, body: fieldsOfBody, from };
-      const args: unknown[] = [undefined];
-      if (acceptsUnparsed) args.push(body.unparsed);
-      const value = bodyValue && bindBodyValue(bodyValue, body);
-      if (bodyValue?.isBehind) args.push(value);
-      bindPath(args, parts, given, problems);
-      bindRest(args, parts, bodyValue === undefined ? items : [], from, problems);
-      const fields = bindKeywords(given, problems);
-      args[0] = standard.length > 0 ? applyStandard(fields, given, problems) : fields;
-      refuse(problems);
-      if (bodyValue?.isBehind === false) args[0] = join(fields, value);
-      return args;
-    },
+    ...toKeywords(op, bounded, compiler),
+    /** The fields that a schema of another library checks. */
+    foreign: (op?.standard ?? []).map((one) => {
+      const { properties, additionalProperties } = op?.fields[one.in] ?? {};
+      return { ...one, names: Object.keys(Object(properties)), additionalProperties };
+    }),
+    /** Whether an argument is the body as it was sent: its bytes, or a stream. */
+    acceptsUnparsed: op?.spec.raw === true || op?.spec.stream === true,
   };
 }
 
