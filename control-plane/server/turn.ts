@@ -1,8 +1,8 @@
 // What a pure step gives: the next state, and what is to be done, in its order. What a control plane has in force is the
 // state of three machines, each with a step and a file that performs its effects:
 //   serving  snapshot/serving-state.ts (cache.ts)         the revisions that are served, and the newest one
-//   record   record/record-state.ts (record-keeper.ts)    what all control planes have decided
-//   fleet    rollout/fleet-state.ts (rollout.ts)          who gets the revision on trial, and for how long
+//   record   record/record-step.ts (record-keeper.ts)     what all control planes have decided
+//   fleet    rollout/fleet-step.ts (rollout.ts)           who gets the revision on trial, and for how long
 // Where they meet, an effect of one is an event of another:
 //   fleet -> serving   `reconsider`, `offer_trial`, `end_trial`, `take_back_trial`, `end_first`, `follow_trial`,
 //                      `follow_in_force`

@@ -1,7 +1,7 @@
 // Holds the record that control planes share: reads and writes it beside the rules, and determines which control plane
 // decides, which is the one that wrote it last. The others follow the record, and can replace the leader once it has
 // left or has shown no sign of life for the length of a term (behaviour: one-leader). A control plane that cannot write
-// does not lead. record-state.ts holds what is known and decides what to do; this file performs it.
+// does not lead. record-state.ts has what is known, and record-step.ts decides what to do; this file performs it.
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
@@ -19,8 +19,8 @@ import {
   type RecordOptions,
   type RecordState,
   startRecord,
-  step,
 } from './record-state.ts';
+import { step } from './record-step.ts';
 
 /** No control plane waits for a sign of life if the record is not shared. */
 export const unsharedTiming: LeaderTiming = {

@@ -6,7 +6,8 @@ import { revisionOf } from '../../../test/support/revision-store.ts';
 import { sharedTiming } from '../../../test/support/simulated-fleet.ts';
 import { startRecord } from '../record/record-state.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
-import { startFleet, step } from './fleet-state.ts';
+import { startFleet } from './fleet-state.ts';
+import { step } from './fleet-step.ts';
 
 test('an approval of a revision that breaks the policy covers its own changes alone', (t) => {
   const options = {

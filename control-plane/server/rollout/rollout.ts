@@ -1,7 +1,7 @@
 // Brings a new revision to the workers in steps: each step's workers must accept it and do as well as the others before
 // the next ones get it; otherwise it is taken back. A decision changes only the record; all control planes follow the
 // record, including the leader (behaviour: record-before-workers). The record is also kept up to date without steps.
-// fleet-state.ts holds what is known and decides what to do; this file performs it.
+// fleet-state.ts has what is known, and fleet-step.ts decides what to do; this file performs it.
 import { type Clock, repeatAfter } from '../../../shared/clock.ts';
 import type { Log } from '../../../shared/log.ts';
 import { toTime } from '../api-shape.ts';
@@ -31,12 +31,12 @@ import {
   foresee,
   type Meant,
   startFleet,
-  step,
   type Turn,
   toShownId,
   toTakenBack,
   whyOtherSteps,
 } from './fleet-state.ts';
+import { step } from './fleet-step.ts';
 import { type FollowEffect, isPast } from './following.ts';
 import { planOf, type RolloutPlan } from './plan.ts';
 import { isGiven } from './pools.ts';

@@ -1,6 +1,6 @@
 // What a control plane serves: the revision in force, the one on trial and the newest one of its store, as one
 // immutable value, and a step for each event. A step lists the effects; cache.ts performs them, and their results are
-// the next events. admission.ts judges, rollout/fleet-state.ts decides on a trial. Pure.
+// the next events. admission.ts judges, rollout/fleet-step.ts decides on a trial. Pure.
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import { formatProblem } from '../../../shared/rules/problem/problem-text.ts';
 import {

@@ -1,7 +1,6 @@
 // A fleet that consists only of its states: control planes whose three pure steps (what is on record, what is served,
 // what is decided) process one event after another, and workers. Each effect becomes a task, and the caller chooses
 // which task is done next, so that any order of events, and an end between any two effects, can be tested.
-
 import { Tally } from '../../../control-plane/server/fleet/tally.ts';
 import { toTotals } from '../../../control-plane/server/fleet/worker-figures.ts';
 import type { OwnRecord } from '../../../control-plane/server/record/own-text.ts';
@@ -17,19 +16,19 @@ import {
   type RecordEvent,
   type RecordState,
   startRecord,
-  step as stepRecord,
   toRevisionMemory,
 } from '../../../control-plane/server/record/record-state.ts';
+import { step as stepRecord } from '../../../control-plane/server/record/record-step.ts';
 import { type RolloutFacts, readOwnFacts } from '../../../control-plane/server/rollout/facts.ts';
 import {
   type FleetEffect,
   type FleetEvent,
   type FleetState,
   startFleet,
-  step as stepFleet,
   toTakenBack,
   type Write,
 } from '../../../control-plane/server/rollout/fleet-state.ts';
+import { step as stepFleet } from '../../../control-plane/server/rollout/fleet-step.ts';
 import { isPast } from '../../../control-plane/server/rollout/following.ts';
 import { type BuildOutcome, buildSnapshots } from '../../../control-plane/server/snapshot/build.ts';
 import { compareFor, currentOf, groupOf } from '../../../control-plane/server/snapshot/served.ts';
