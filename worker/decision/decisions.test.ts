@@ -164,6 +164,7 @@ testFile('local-cache');
 testFile('client-fields');
 testFile('metadata');
 testFile('without-store');
+testFile('stop-where-refused');
 testFile('trail');
 
 test('the clock of the scenarios begins at 12:00:15', (t) => {
