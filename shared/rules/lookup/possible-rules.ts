@@ -79,7 +79,7 @@ export function* findingCandidates(
   }
   const found: NamedRule[] = [];
   for (const [index, rule] of level.rules.entries()) {
-    if (index % rulesAtOnce === rulesAtOnce - 1) yield;
+    if (index % rulesAtOnce === 0) yield;
     if (canAccept(rule, key)) found.push(toNamed(level, rule));
   }
   return found;

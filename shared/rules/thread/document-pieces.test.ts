@@ -64,8 +64,12 @@ test('no piece holds more than a hundred rules, wherever in the tree they are', 
 });
 
 test('rules with much text are split into smaller pieces', (t) => {
+  const text = 'x'.repeat(10_000);
+  const [limit, listed] = ['unit: day, requests_per_unit: 1', `replaces: [{name: ${text}}]`];
   const rule = (at: number) =>
-    `  - {key: k${at}, rate_limit: {unit: day, requests_per_unit: 1}, metadata: {text: ${'x'.repeat(10_000)}}}`;
+    at < 25
+      ? `  - {key: k${at}, rate_limit: {${limit}}, metadata: {text: ${text}}}`
+      : `  - {key: k${at}, rate_limit: {${limit}, ${listed}}}`;
   const yaml = ['domain: d', 'descriptors:', ...Array.from({ length: 50 }, (_, at) => rule(at))];
   const { pieces } = piecesOf(yaml.join('\n'));
   t.true(pieces.every((piece) => JSON.stringify(piece).length < 150_000));
