@@ -107,6 +107,11 @@ test('the last hits are exact: no lease is taken when few remain', async (t) => 
   for (let index = 0; index < 9; index++) t.true(await ask(leases, hitOn(9)));
   t.is(memory.read('k'), 9);
   t.false(await ask(leases, hitOn(9)));
+  const window = setUp().createWorker();
+  const sliding = (hits: number) => ask(window, hitOn(100, hits, 'sliding_window'));
+  // The third request uses the lease of the second one, and all that is left.
+  for (const hits of [1, 1, 98]) t.true(await sliding(hits));
+  t.false(await sliding(1));
 });
 
 test('a lease is taken when at least 10 hits and 1 % of the limit remain, and not below', async (t) => {

@@ -77,14 +77,14 @@ export class Leases {
     }
     const lease = this.#leases.get(hit.mapKey);
     if (lease === undefined) {
-      this.#countAlone(request, hit, true);
+      this.#countAlone(request, hit);
       return;
     }
     const nowMs = this.#clock.monotonicMs();
     dropOverflow(lease, nowMs);
     if (lease.unused >= hit.hits && nowMs < lease.untilMs) {
       this.#answerFromLease(request, hit, lease, nowMs);
-    } else if (lease.isLeasing) this.#countAlone(request, hit, false);
+    } else if (lease.isLeasing) this.#countAlone(request, hit);
     else this.#leaseMore(request, hit, lease);
   }
 
@@ -125,14 +125,14 @@ export class Leases {
     for (const request of requests) request.settle(undefined);
   };
 
-  /** Counts these hits alone; afterwards the rest of the limit is known, so a lease can begin. */
-  #countAlone(request: CountRequest, hit: Hit, beginsLease: boolean): void {
+  /** Counts these hits alone; afterwards the rest of the limit is known, so a lease can begin if there is none. */
+  #countAlone(request: CountRequest, hit: Hit): void {
     const sentMs = this.#clock.monotonicMs();
     const sent = toSent(hit, hit.hits);
     this.#send(request, sent, (error) => {
       if (error === undefined) {
         hit.after = sent.after;
-        if (beginsLease) this.#begin(sent, sentMs);
+        this.#begin(sent, sentMs);
       }
       request.settle(error);
     });
@@ -195,7 +195,7 @@ export class Leases {
         if (sent.limiter?.window.countsOver !== false) this.#release(lease, asked);
         this.#retain(lease, unusedBefore);
         lease.remaining = 0;
-        this.#countAlone(request, hit, false);
+        this.#countAlone(request, hit);
         return;
       } else {
         // The request is refused: fewer hits were granted than asked for, so `after` is over the limit.

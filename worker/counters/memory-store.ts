@@ -123,7 +123,7 @@ export class MemoryStore implements CounterStore {
     const requests = this.#waiting;
     this.#waiting = [];
     const nowMs = this.#clock.monotonicMs();
-    this.#moment = { wallMs: Math.floor(this.#clock.wallMs()), monotonicMs: nowMs };
+    this.#moment = { wallMs: this.#clock.wallMs(), monotonicMs: nowMs };
     this.#nowSecond = Math.floor(nowMs / 1000);
     this.#firstSecond = Math.ceil(nowMs / 1000);
     this.#dropExpired();

@@ -1,14 +1,18 @@
 // Tests how memory caches are found and connected to: SRV records of a real DNS server, resolved repeatedly. TLS:
 // test/feature/settings/memcached.test.ts.
 import { Resolver } from 'node:dns/promises';
+import { copyFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { chooseNode } from '../../../worker/counters/memcached/memcached-nodes.ts';
 import type { CounterStore } from '../../../worker/counters/store.ts';
 import { countOn, createHit } from '../../support/counting.ts';
 import { startDnsServer } from '../../support/dns-server.ts';
 import { eventually } from '../../support/eventually.ts';
+import { createManualClock } from '../../support/manual-clock.ts';
 import { type MemcachedServer, startMemcachedServer } from '../../support/memcached-server.ts';
 import { createRecordedMemcachedStore, openMemcachedStore } from '../../support/memcached-store.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const record = '_memcache._tcp.cache.test';
 const kit = new URL('../../conformance/tls/', import.meta.url).pathname;
@@ -176,4 +180,18 @@ test('the start fails when a TLS file is invalid', async (t) => {
   const error = await t.throwsAsync(store.connect(AbortSignal.timeout(60_000)));
   t.like(error, { code: 'cannot_start' });
   t.regex(error?.message ?? '', /^memory cache: .*server\.key is not a certificate/);
+});
+
+test('a TLS file that becomes invalid is reported, and the previous one stays in use', async (t) => {
+  const ca = join(createTemporaryFolder(t), 'ca.pem');
+  copyFileSync(`${kit}ca.pem`, ca);
+  const clock = createManualClock();
+  const files = { ca, cert: undefined, key: undefined };
+  const tls = { files, skipHostnameVerification: false };
+  const { log } = await openMemcachedStore(t, { urls: ['localhost:1'], tls, clock });
+  writeFileSync(ca, '');
+  clock.advance(60_000);
+  const isReported = () =>
+    log.lines.some((line) => line.endsWith('; the previous files stay in use'));
+  await t.notThrowsAsync(eventually('the report', isReported));
 });

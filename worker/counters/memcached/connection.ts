@@ -192,7 +192,6 @@ class MemcachedConnection implements Connection {
     }
     // After a pause of this process the answer may have arrived unread: this lets it be read first.
     const immediate = setImmediate(() => {
-      this.#cancelTimeout = undefined;
       if (this.#unanswered[this.#head] === oldest)
         this.#end(new Error(`no answer in ${this.#timeoutMs} ms`), true);
       else this.#checkSilence();
