@@ -13,7 +13,8 @@ import {
   statusTitle,
 } from '../../../shared/router/index.ts';
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
-import { toTimeText } from '../../../shared/rules/rule-end.ts';
+import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
+import { findDocumentsAt, toTimeText } from '../../../shared/rules/rule-end.ts';
 import { type CountersJson, countersJson, joinCounters } from '../fleet/counter-answers.ts';
 import type { CountersQuestion } from '../fleet/counters.ts';
 import {
@@ -129,6 +130,12 @@ export class AdminController extends Controller {
         throw error;
       },
     );
+  }
+
+  /** The documents in force, without the rules that have ended (behaviour: rules-that-end). */
+  protected readDocumentsNow(): Promise<readonly RuleDocument[]> {
+    const { snapshots, clock } = this.api;
+    return runInSlices(findDocumentsAt(snapshots.documents, clock.wallMs()));
   }
 
   private findExactly(id: string): Promise<Revision | undefined> {

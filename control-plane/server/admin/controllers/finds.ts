@@ -3,7 +3,6 @@ import Type from 'typebox';
 import { runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, op } from '../../../../shared/router/index.ts';
 import type { LocatedRule } from '../../../../shared/rules/lookup/located-rule.ts';
-import { findDocumentsAt } from '../../../../shared/rules/rule-end.ts';
 import { findSharedIds, toWorkerName } from '../../fleet/worker-name.ts';
 import { AdminController } from '../admin-controller.ts';
 import { revisionJson, toRevisionJson } from '../revision-json.ts';
@@ -53,12 +52,11 @@ export class Default extends AdminController {
   });
 
   async GET({ text }: Fields<typeof Default.GET>) {
-    const { snapshots, workers, store, clock } = this.api;
+    const { workers, store } = this.api;
     const sought = text.toLowerCase();
     const isFound = (...names: (string | undefined)[]) =>
       names.some((name) => name?.toLowerCase().includes(sought));
-    const current = await runInSlices(findDocumentsAt(snapshots.documents, clock.wallMs()));
-    const located = await runInSlices(locatingRules(current));
+    const located = await runInSlices(locatingRules(await this.readDocumentsNow()));
     const { rules, open } = await runInSlices(findingRules(located, sought));
     const listed = workers.list();
     const shared = findSharedIds(listed);

@@ -2,7 +2,6 @@
 import Type from 'typebox';
 import { runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, HttpError, op, optional, part } from '../../../../shared/router/index.ts';
-import { findDocumentsAt } from '../../../../shared/rules/rule-end.ts';
 import { AdminController } from '../admin-controller.ts';
 import { streamJson, toLongAnswer } from '../long-answer.ts';
 import {
@@ -57,9 +56,7 @@ export class Default extends AdminController {
   async GET({ search, offset, limit }: Fields<typeof Default.GET>, domain?: string) {
     const revision = this.api.snapshots.state().inForce?.revision.id;
     if (revision === undefined) throw this.refuse(503, 'no revision is in force yet');
-    const { snapshots, clock } = this.api;
-    const current = await runInSlices(findDocumentsAt(snapshots.documents, clock.wallMs()));
-    const located = await runInSlices(locatingRules(current));
+    const located = await runInSlices(locatingRules(await this.readDocumentsNow()));
     if (domain === undefined) {
       const sought = search?.toLowerCase() ?? '';
       const all = [...located].filter(([name]) => name.toLowerCase().includes(sought));

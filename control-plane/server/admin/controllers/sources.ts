@@ -2,7 +2,6 @@
 import Type from 'typebox';
 import { runInSlices } from '../../../../shared/in-slices.ts';
 import { type Fields, HttpError, op } from '../../../../shared/router/index.ts';
-import { findDocumentsAt } from '../../../../shared/rules/rule-end.ts';
 import { orNull } from '../../api-shape.ts';
 import type { RevisionInfo } from '../../store/revision.ts';
 import { AdminController } from '../admin-controller.ts';
@@ -175,9 +174,7 @@ export class Default extends AdminController {
   }
 
   private async findOwners(): Promise<RuleOwners> {
-    const { snapshots, clock } = this.api;
-    const current = await runInSlices(findDocumentsAt(snapshots.documents, clock.wallMs()));
-    return runInSlices(findingRuleOwners(current));
+    return runInSlices(findingRuleOwners(await this.readDocumentsNow()));
   }
 
   /** The last change to the rule among the revisions that came into force. */

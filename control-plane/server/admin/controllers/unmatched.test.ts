@@ -1,5 +1,6 @@
 import test from 'ava';
 import { runAtOnce } from '../../../../shared/in-slices.ts';
+import { startAdminApi } from '../../../../test/support/admin-api.ts';
 import { explainSamples } from './unmatched.ts';
 
 const toSample = (value: string, lastAt: string) => ({
@@ -24,4 +25,14 @@ test('many later samples of one control plane do not displace those of another',
       reason: 'there are no rules for the domain d',
     },
   );
+});
+
+test('a rule that has ended matches no sample', async (t) => {
+  const rule = '{key: k, until: 2026-01-01T00:00:00Z, rate_limit: {unlimited: true}}';
+  const { ask } = await startAdminApi(t, {
+    files: { 'd.yaml': `domain: d\ndescriptors:\n  - {key: j}\n  - ${rule}\n` },
+    fleet: { unmatched: () => [toSample('v', '2026-01-02T00:00:00.000Z')] },
+  });
+  const { samples } = (await ask('GET', '/unmatched')).body;
+  t.like(samples, [{ reason: "no rule has the key 'k'" }]);
 });

@@ -43,7 +43,7 @@ export class Default extends AdminController {
 
   async GET({ peer }: Fields<typeof Default.GET>) {
     const { values } = await this.askPeers('/unmatched', unmatchedJson, peer);
-    const located = await runInSlices(locatingRules(this.api.snapshots.documents));
+    const located = await runInSlices(locatingRules(await this.readDocumentsNow()));
     const all = [this.api.fleet.unmatched(), ...values.map((value) => value.samples)];
     const samples = await runInSlices(explainSamples(all, located));
     // The control plane that asks its peers takes the first of each.
