@@ -6,24 +6,15 @@ import type { Outcomes } from '../../record/outcomes.ts';
 import { findEntries, toEntries } from './activity.ts';
 
 const outcome = (kind: Outcomes[number]['kind'], atMs: number, more = {}): Outcomes[number] => ({
-  revisions: ['0123456789abcdef'],
-  content: 'c',
-  kind,
-  atMs,
-  reason: '',
-  by: '',
+  ...{ revisions: ['0123456789abcdef'], content: 'c', kind, atMs, reason: '', by: '' },
   ...more,
 });
 const history = [
   { id: '0123456789abcdef', atMs: 1, author: 'ann <a@x>', message: 'raise ada\n\nmore' },
 ];
 const pushed = {
-  atMs: 5_000,
-  who: 'bob',
-  what: 'put domain shop: why not',
-  before: 'a',
-  after: 'b',
-  outcome: 'done',
+  ...{ atMs: 5_000, who: 'bob', what: 'put domain shop: why not' },
+  ...{ before: 'a', after: 'b', outcome: 'done' },
 };
 const all = { who: undefined, object: undefined, sinceMs: undefined, limit: 10 };
 

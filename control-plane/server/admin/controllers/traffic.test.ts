@@ -105,12 +105,8 @@ test('the series of a rule are summed, and those of other rules stay separate', 
 });
 
 test('the mark of a taken-back revision has the actor and the reason, if they are on record', (t) => {
-  const mark = {
-    atMs: 1,
-    kind: 'taken_back',
-    revision: 'r',
-    text: 'Revision r is taken back',
-  } as const;
+  const text = 'Revision r is taken back';
+  const mark = { atMs: 1, kind: 'taken_back', revision: 'r', text } as const;
   const outcome = { revisions: ['r'], content: '', kind: 'taken_back', atMs: 1 } as const;
   const outcomes = [{ ...outcome, revisions: ['r'], reason: 'errors 4 % where it is', by: 'bob' }];
   const textOf = (marks: readonly { text: string }[]) => marks.map(({ text }) => text);
