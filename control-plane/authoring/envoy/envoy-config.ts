@@ -59,6 +59,8 @@ interface RateLimitFilter {
   readonly domain: string;
   readonly stage: number;
   readonly late: LateMetadata;
+  /** Whether its configuration has limits, which replace those of routes and virtual hosts. */
+  readonly hasOwn: boolean;
 }
 
 interface RouteConfiguration {
@@ -103,6 +105,7 @@ const types = {
 const maxDescriptors = 10_000;
 
 const neverSent = 'these actions are never sent';
+const noSender = 'every route has limits of its own, ignores these, or only answers';
 
 /** Problems go to the files' reporters. */
 export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions {
@@ -153,9 +156,11 @@ function readFilters(asked: Questions, manager: TreeMap, reporter: Reporter): Sc
     for (const map of findAllOfType(config, types.filter)) {
       const domain = asked.addDomain(map, reporter);
       const late = findLateMetadata(items, position);
-      const filter = { name: textOf(item, 'name'), domain, stage: stageOf(map), late };
+      const own = mapsOf(map, 'rate_limits');
+      const hasOwn = own.length > 0;
+      const filter = { name: textOf(item, 'name'), domain, stage: stageOf(map), late, hasOwn };
       filters.push(filter);
-      for (const each of mapsOf(map, 'rate_limits')) addRateLimit(scope, each, [domain], [filter]);
+      for (const each of own) addRateLimit(scope, each, [domain], [filter]);
     }
     const quotaFilters = findAllOfType(config, types.quotaFilter);
     for (const filter of quotaFilters) addQuotaFilter(asked, filter, reporter);
@@ -253,7 +258,9 @@ function applyOverrides(scope: Scope, section: TreeMap, above: Settings): Settin
 function addLimits(scope: Scope, limits: readonly TreeMap[], senders: Settings): void {
   const { asked, filters, localStages, reporter } = scope;
   const domainsOf = new Map(filters.map((filter) => [filter, new Set<string>()]));
-  for (const { filter, domain } of senders) domainsOf.get(filter)?.add(domain);
+  for (const { filter, domain } of senders) {
+    if (!filter.hasOwn) domainsOf.get(filter)?.add(domain);
+  }
   for (const rateLimit of limits) {
     const { offset } = rateLimit;
     const stage = stageOf(rateLimit);
@@ -263,7 +270,9 @@ function addLimits(scope: Scope, limits: readonly TreeMap[], senders: Settings):
       const message = `${neverSent}: no rate limit filter has their stage`;
       asked.unsent.push({ reporter, offset, message });
     } else if (domains.size === 0 && ofStage.length > 0) {
-      const message = `${neverSent}: every route has limits of its own, ignores these, or only answers`;
+      const isOfFilter = ofStage.every(({ hasOwn }) => hasOwn);
+      const owner = isOfFilter ? 'the filter has limits of its own' : noSender;
+      const message = `${neverSent}: ${owner}`;
       asked.unsent.push({ reporter, offset, message });
     }
     addRateLimit(scope, rateLimit, domains, ofStage);
