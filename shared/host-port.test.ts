@@ -1,5 +1,5 @@
 import test from 'ava';
-import { parseHostPort } from './host-port.ts';
+import { isLoopback, parseHostPort } from './host-port.ts';
 
 const read: [string, { host: string; port: number }][] = [
   ['localhost:6379', { host: 'localhost', port: 6379 }],
@@ -35,4 +35,28 @@ for (const [text, reason] of refused) {
   test(`${JSON.stringify(text)} is no host and port: ${reason}`, (t) => {
     t.deepEqual(parseHostPort(text, 1), { ok: false, reason });
   });
+}
+
+for (const host of [
+  'localhost',
+  'LOCALHOST',
+  '127.0.0.1',
+  '127.9.9.9',
+  '::1',
+  '::ffff:127.0.0.1',
+]) {
+  test(`only this machine can reach ${host}`, (t) => t.true(isLoopback(host)));
+}
+
+for (const host of [
+  '',
+  '0.0.0.0',
+  '::',
+  '10.0.0.1',
+  '128.0.0.1',
+  'localhost.example',
+  '127.0.0.1.example',
+  '::ffff:10.0.0.1',
+]) {
+  test(`other machines may reach "${host}"`, (t) => t.false(isLoopback(host)));
 }

@@ -2,8 +2,7 @@
 // at once. settings/table.ts has the rows, server.ts uses the values.
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { type HostPort, parseHostPort } from '../../shared/host-port.ts';
-import { isLoopback } from '../../shared/loopback.ts';
+import { type HostPort, isLoopback, parseHostPort } from '../../shared/host-port.ts';
 import {
   joinNames,
   parseSettings,

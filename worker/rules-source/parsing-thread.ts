@@ -14,7 +14,7 @@ import {
   createDocumentJoiner,
   type DocumentPiece,
 } from '../../shared/rules/thread/document-pieces.ts';
-import { mayHaveAnchor } from '../../shared/rules/yaml/anchor.ts';
+import { mayHaveAnchor } from '../../shared/rules/yaml/yaml-node.ts';
 import { type Next, type Steps, ThreadOfJobs, TooMuch } from '../../shared/thread/job-thread.ts';
 import {
   type DecodeResource,

@@ -2,7 +2,7 @@
 // tokens.ts reads the tokens.
 
 import type { IncomingMessage } from 'node:http';
-import { isLoopback } from '../../../shared/loopback.ts';
+import { isLoopback } from '../../../shared/host-port.ts';
 import {
   AccessDenied,
   bearer,

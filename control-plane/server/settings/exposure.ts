@@ -1,7 +1,7 @@
 // Warns at the start about ports that other machines can reach: which data they could read there or on the way, and
 // which setting prevents it.
 
-import { isLoopback } from '../../../shared/loopback.ts';
+import { isLoopback } from '../../../shared/host-port.ts';
 import { joinNames, type TableReading } from '../../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../../shared/settings/setting.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';

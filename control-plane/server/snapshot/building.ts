@@ -7,7 +7,7 @@ import { HeldByKey } from '../../../shared/made-once.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
-import { mayHaveAnchor } from '../../../shared/rules/yaml/anchor.ts';
+import { mayHaveAnchor } from '../../../shared/rules/yaml/yaml-node.ts';
 import { findTooMuchText } from '../../../shared/rules-file.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import { type JobThread, TooBusy, TooMuch } from '../../../shared/thread/job-thread.ts';

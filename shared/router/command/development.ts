@@ -2,7 +2,7 @@
 // `serve --watch`, and in answers to this machine.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { isLoopback } from '../../loopback.ts';
+import { isLoopback } from '../../host-port.ts';
 import { toErrorText } from '../answer/error-report.ts';
 import type { AppOptions } from '../app.ts';
 

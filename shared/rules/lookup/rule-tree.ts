@@ -5,7 +5,6 @@ import type { DomainRules, Entry, Limit, LookupStep, Match, Nesting } from '../r
 import { type RuleDescriptor, toCompositeKey } from '../rule-document.ts';
 import { type Found, found, Level, type LevelRule } from './level.ts';
 import { toMetricKey, toSegment, toSharedPart } from './metric-key.ts';
-import { findNesting } from './nesting.ts';
 import { createLimit, createList, type ListedLimit } from './rule-limit.ts';
 import { parseWildcard } from './wildcard.ts';
 
@@ -355,4 +354,54 @@ function toParts(match: Match, list: readonly ListedLimit[]): readonly Match[] {
     metricKey: `${match.metricKey}.${segment}`,
     listedAs: segment,
   }));
+}
+
+/** Entries can be ordered in many ways: 2,000 tries are far more than authors' rules need. */
+const maxTries = 2_000;
+
+/**
+ * The order of a bucket's entries: a bucket has none, rules need one (behaviour: quota-service).
+ * Finds the order that leads to a rule with a limit for all entries, the first one in configuration order; if none
+ * does, the order that leads to a rule without a limit and without rules below. `rules` are those of the top level in
+ * configuration order.
+ */
+function findNesting(
+  root: Level<TreeNode>,
+  rules: readonly TreeNode[],
+  entries: readonly Entry[],
+): Nesting | undefined {
+  let tries = 0;
+  const found: Entry[][] = [];
+  let exempting: Entry[] | undefined;
+
+  function search(
+    level: Level<TreeNode>,
+    siblings: readonly TreeNode[],
+    path: readonly Entry[],
+    left: readonly Entry[],
+  ): void {
+    const fitting: { readonly entry: Entry; readonly rule: TreeNode }[] = [];
+    for (const entry of left) {
+      if (++tries > maxTries) return;
+      const rule = level.find(entry.key, entry.value);
+      if (rule !== undefined) fitting.push({ entry, rule });
+    }
+    if (fitting.length > 1) {
+      fitting.sort((a, b) => siblings.indexOf(a.rule) - siblings.indexOf(b.rule));
+    }
+    for (const { entry, rule } of fitting) {
+      const next = [...path, entry];
+      if (left.length > 1) {
+        const rest = left.filter((other) => other !== entry);
+        if (rule.level !== undefined) search(rule.level, rule.children, next, rest);
+      } else if (rule.limit !== undefined) found.push(next);
+      else if (rule.level === undefined) exempting ??= next;
+      // Only the existence of a second one matters.
+      if (found.length > 1) return;
+    }
+  }
+
+  search(root, rules, [], entries);
+  const first = found[0] ?? exempting;
+  return first && { entries: first, isAmbiguous: found.length > 1 };
 }

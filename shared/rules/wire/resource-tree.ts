@@ -8,8 +8,14 @@ import type {
 import type { StructMessage, ValueMessage } from '../../wire/struct-message.ts';
 import { Reporter } from '../problem/reporter.ts';
 import { unitFromNumber } from '../unit.ts';
-import type { TreeEntry, TreeList, TreeMap, TreeNode, TreeScalar } from '../yaml/yaml-node.ts';
-import type { ScalarKind } from '../yaml/yaml-scalar.ts';
+import type {
+  ScalarKind,
+  TreeEntry,
+  TreeList,
+  TreeMap,
+  TreeNode,
+  TreeScalar,
+} from '../yaml/yaml-node.ts';
 import { publicFlags, unpackMetadata } from './resource-fields.ts';
 
 export interface ResourceTree {

@@ -2,8 +2,15 @@
 // and flow collections on one line, comments. It reports no problems: the library (yaml-text.ts) reads any document
 // with unusual syntax, valid or not.
 
-import type { TreeEntry, TreeList, TreeMap, TreeNode, TreeScalar } from './yaml-node.ts';
-import { type ScalarValue, toScalarValue } from './yaml-scalar.ts';
+import {
+  type ScalarValue,
+  type TreeEntry,
+  type TreeList,
+  type TreeMap,
+  type TreeNode,
+  type TreeScalar,
+  toScalarValue,
+} from './yaml-node.ts';
 
 /** Far below the depth at which the library's reader refuses a document, so that the library refuses it. */
 const maxDepth = 80;

@@ -4,10 +4,16 @@ import type { Alias, Scalar, YAMLMap, Node as YamlNode } from 'yaml';
 import { toExcerpt } from '../../text-excerpt.ts';
 import { createTextReporter, type Reporter } from '../problem/reporter.ts';
 import { findBarePlaceholder, findPlaceholder, renderHint } from './foreign-syntax.ts';
-import type { TreeEntry, TreeList, TreeMap, TreeNode } from './yaml-node.ts';
-import { toNoun } from './yaml-node.ts';
+import {
+  type ScalarValue,
+  type TreeEntry,
+  type TreeList,
+  type TreeMap,
+  type TreeNode,
+  toNoun,
+  toScalarValue,
+} from './yaml-node.ts';
 import { readOrdinaryYaml } from './yaml-ordinary.ts';
-import { type ScalarValue, toScalarValue } from './yaml-scalar.ts';
 import { checkYamlText, maxDepth, maxTextLength, parseYamlText, yamlLibrary } from './yaml-text.ts';
 
 /**

@@ -1,7 +1,7 @@
 // Replaces expected values with actual ones in the text of a test file. Only the values change: layout, quotes and
 // comments stay.
 import { isScalar, parseDocument, Scalar, visit } from 'yaml';
-import { toScalarValue } from '../../../../shared/rules/yaml/yaml-scalar.ts';
+import { toScalarValue } from '../../../../shared/rules/yaml/yaml-node.ts';
 import type { Failure } from './run-tests.ts';
 
 export interface UpdatedText {
