@@ -52,12 +52,7 @@ const noMatchNames =
 const traffic = { totalHits: 'hits', overLimit: 'overLimit', nearLimit: 'nearLimit' } as const;
 
 export class LinkReports {
-  readonly #metrics;
-  readonly #limited;
-  readonly #values;
-  readonly #storeKind;
-  readonly #version;
-  readonly #clock;
+  readonly #deps: LinkReportDeps;
   readonly #storeErrors;
   readonly #otherErrors;
   /** The origin and the last reported value of each counter, by its index. */
@@ -72,12 +67,7 @@ export class LinkReports {
   readonly #outage = createStoreOutage();
 
   constructor(deps: LinkReportDeps) {
-    this.#metrics = deps.metrics;
-    this.#limited = deps.limited;
-    this.#values = deps.values;
-    this.#storeKind = deps.storeKind;
-    this.#version = deps.version;
-    this.#clock = deps.clock;
+    this.#deps = deps;
     this.#storeErrors = deps.metrics.counter(
       'ratelimit.service.call.should_rate_limit.redis_error',
     );
@@ -94,7 +84,7 @@ export class LinkReports {
     // The sum of those whose names contain values of requests.
     const unnamed = newTraffic('');
     let unnamedCount = 0;
-    const { counters } = this.#metrics;
+    const { counters } = this.#deps.metrics;
     for (let index = 0; index < counters.length; index++) {
       const counter = counters[index];
       if (counter === undefined) break;
@@ -108,7 +98,7 @@ export class LinkReports {
       if (unmatchedOf !== undefined) {
         this.#noMatch += more;
         // The name of a domain without rules comes from a request.
-        if (origin.kind === 'name' || this.#values !== 'none') {
+        if (origin.kind === 'name' || this.#deps.values !== 'none') {
           unmatchedByDomain.set(unmatchedOf, (unmatchedByDomain.get(unmatchedOf) ?? 0) + more);
         }
       }
@@ -123,7 +113,7 @@ export class LinkReports {
       // The rule itself counts the same hits.
       const isListed = origin.listedAs !== undefined;
       if (field === 'nearLimit' && !isListed) this.#nearLimitHits += more;
-      if (!origin.isStatic && this.#values !== 'plain') {
+      if (!origin.isStatic && this.#deps.values !== 'plain') {
         if (isListed) continue;
         unnamed[field] += more;
         if (field === 'hits') unnamedCount++;
@@ -148,28 +138,28 @@ export class LinkReports {
       unnamed.nearLimit += nearLimit;
     }
     const otherRuleCount = others.length + unnamedCount;
-    const domains = toFailures(this.#limited.drainFailures(), unmatchedByDomain);
+    const domains = toFailures(this.#deps.limited.drainFailures(), unmatchedByDomain);
     return { rules, otherRules: unnamed, otherRuleCount, failures: { domains } };
   }
 
   #readTotals(): TotalsMessage {
-    const { count, counts } = this.#metrics.decisionDuration;
+    const { count, counts } = this.#deps.metrics.decisionDuration;
     const errors = this.#storeErrors.value + this.#otherErrors.value;
     return {
       decisions: count,
-      overLimit: this.#limited.requests,
+      overLimit: this.#deps.limited.requests,
       errors,
       nearLimitHits: this.#nearLimitHits,
       noMatch: this.#noMatch,
       durations: counts,
       withoutStore: this.#withoutStore,
-      storeDurations: readStoreCalls(this.#metrics.storeCallDurations).counts,
+      storeDurations: readStoreCalls(this.#deps.metrics.storeCallDurations).counts,
     };
   }
 
   #drainQuota(): QuotaMessage | undefined {
     const gauge = (name: string) =>
-      this.#metrics.gauges.find((each) => each.name === name)?.value ?? 0;
+      this.#deps.metrics.gauges.find((each) => each.name === name)?.value ?? 0;
     const streams = gauge('ratelimit.quota.streams');
     const quota = {
       streams,
@@ -183,32 +173,32 @@ export class LinkReports {
   #readStore(nowMs: number): StoreMessage {
     let serversAway = 0;
     let clockOffsetMs = 0;
-    for (const { name, value } of this.#metrics.gauges) {
+    for (const { name, value } of this.#deps.metrics.gauges) {
       if (name.endsWith('.breaker.open')) serversAway += value;
       if (name.endsWith('.clock_offset_ms') && Math.abs(value) > Math.abs(clockOffsetMs)) {
         clockOffsetMs = value;
       }
     }
     const unreachableSeconds = this.#outage.note(nowMs, serversAway, this.#withoutStore);
-    return { kind: this.#storeKind, serversAway, clockOffsetMs, unreachableSeconds };
+    return { kind: this.#deps.storeKind, serversAway, clockOffsetMs, unreachableSeconds };
   }
 
   #toMessage({ key, value }: Entry): EntryMessage {
-    return { key, value: this.#values === 'plain' ? value : hash(value) };
+    return { key, value: this.#deps.values === 'plain' ? value : hash(value) };
   }
 
   /** The changes since the last report. */
   drain(): ReportMessage {
-    this.#metrics.prepareReading();
-    const nowMs = this.#clock.monotonicMs();
+    this.#deps.metrics.prepareReading();
+    const nowMs = this.#deps.clock.monotonicMs();
     const seconds = (nowMs - this.#lastMs) / 1000;
     this.#lastMs = nowMs;
     const rules = this.#drainRules();
-    const { startMs, ...period } = this.#limited.drainPeriod();
-    const samples = this.#values === 'none' ? [] : this.#unmatched;
+    const { startMs, ...period } = this.#deps.limited.drainPeriod();
+    const samples = this.#deps.values === 'none' ? [] : this.#unmatched;
     this.#unmatched = [];
     return {
-      version: this.#version(),
+      version: this.#deps.version(),
       totals: this.#readTotals(),
       seconds,
       ...rules,
@@ -218,7 +208,7 @@ export class LinkReports {
         unlistedAtMost: period.unlistedAtMost,
         values: period.values.map(({ item, count, error }) => ({
           domain: item.domain,
-          rule: item.metricKeyIsStatic || this.#values === 'plain' ? item.metricKey : '',
+          rule: item.metricKeyIsStatic || this.#deps.values === 'plain' ? item.metricKey : '',
           entries: item.entries.map((argument0) => this.#toMessage(argument0)),
           count,
           error,
@@ -235,7 +225,7 @@ export class LinkReports {
 
   /** Stores the sample for the next report; of too many samples the newest ones are retained. */
   noteUnmatched(sample: UnmatchedSample): void {
-    if (this.#values === 'none') return;
+    if (this.#deps.values === 'none') return;
     if (this.#unmatched.length >= maxUnmatched) this.#unmatched.shift();
     this.#unmatched.push(sample);
   }

@@ -53,11 +53,6 @@ const problemIntervalMs = 60_000;
 
 export class Link {
   readonly #deps: LinkDeps;
-  readonly #hello;
-  readonly #reports;
-  readonly #log;
-  readonly #clock;
-  readonly #random;
   readonly #backoff: BackoffOptions;
   #server;
   readonly #problem;
@@ -78,11 +73,6 @@ export class Link {
 
   constructor(deps: LinkDeps) {
     this.#deps = deps;
-    this.#hello = deps.hello;
-    this.#reports = deps.reports;
-    this.#log = deps.log;
-    this.#clock = deps.clock;
-    this.#random = deps.random;
     this.#backoff = { initialMs: 1_000, maxMs: 30_000, multiplier: 2, random: deps.random };
     this.#server = deps.server;
     this.#problem = createRepeatedLog({
@@ -94,7 +84,7 @@ export class Link {
   }
 
   #awaitProgress(): void {
-    this.#cancelSilence ??= this.#clock.after(silenceMs, () => {
+    this.#cancelSilence ??= this.#deps.clock.after(silenceMs, () => {
       const reason = `the server has answered nothing for ${silenceMs / 1000}s`;
       const lost = this.#server;
       this.#stream?.close();
@@ -114,17 +104,17 @@ export class Link {
     this.#noteProgress();
     const answers = createLinkAnswers({
       counters: this.#deps.counters,
-      allowsReset: this.#hello.allowsReset,
-      isAlone: this.#hello.countsAlone && this.#deps.processes > 1,
+      allowsReset: this.#deps.hello.allowsReset,
+      isAlone: this.#deps.hello.countsAlone && this.#deps.processes > 1,
     });
     this.#stream = this.#deps.openStream<FromWorkerMessage, ToWorkerMessage>({
       server: this.#server,
       method: this.#deps.method,
-      clock: this.#clock,
+      clock: this.#deps.clock,
       onOpen: () => {
         this.#isOpen = true;
         this.#isReporting = false;
-        this.#stream?.send({ hello: this.#hello });
+        this.#stream?.send({ hello: this.#deps.hello });
         this.#report();
       },
       onResponse: (message) => {
@@ -147,16 +137,16 @@ export class Link {
     this.#state = `not connected: ${why}`;
     if (isUnimplemented) {
       if (!this.#hasLoggedUnimplemented) {
-        this.#log.info(
+        this.#deps.log.info(
           `The management server ${this.#server.url} accepts no reports from this worker, which continues without them`,
         );
       }
       this.#hasLoggedUnimplemented = true;
-      this.#cancelTimer = this.#clock.after(unimplementedRetryMs, () => this.#connect());
+      this.#cancelTimer = this.#deps.clock.after(unimplementedRetryMs, () => this.#connect());
       return;
     }
     this.#problem.report(`The link to the control plane ${this.#server.url} is not open: ${why}`);
-    this.#cancelTimer = this.#clock.after(backoffDelayMs(this.#backoff, this.#failures), () =>
+    this.#cancelTimer = this.#deps.clock.after(backoffDelayMs(this.#backoff, this.#failures), () =>
       this.#connect(),
     );
     this.#failures++;
@@ -165,14 +155,14 @@ export class Link {
   #report(done = () => {}): void {
     this.#isReporting = true;
     this.#awaitProgress();
-    this.#stream?.send({ report: this.#reports.drain() }, () => {
+    this.#stream?.send({ report: this.#deps.reports.drain() }, () => {
       this.#isReporting = false;
       if (!this.#isAnswering) this.#noteProgress();
       this.#noteOpen();
       done();
     });
     this.#cancelTimer();
-    this.#cancelTimer = this.#clock.after(intervalMs * (0.8 + 0.4 * this.#random()), () =>
+    this.#cancelTimer = this.#deps.clock.after(intervalMs * (0.8 + 0.4 * this.#deps.random()), () =>
       this.#reportAgain(),
     );
   }
@@ -180,13 +170,13 @@ export class Link {
   #reportAgain(): void {
     this.#failures = 0;
     if (!this.#isReporting) this.#report();
-    else this.#cancelTimer = this.#clock.after(intervalMs, () => this.#reportAgain());
+    else this.#cancelTimer = this.#deps.clock.after(intervalMs, () => this.#reportAgain());
   }
 
   #noteOpen(): void {
-    this.#state = `connected to ${this.#server.url}, last report at ${new Date(this.#clock.wallMs()).toISOString()}`;
+    this.#state = `connected to ${this.#server.url}, last report at ${new Date(this.#deps.clock.wallMs()).toISOString()}`;
     if (this.#problem.recover() !== undefined)
-      this.#log.info(`The link to the control plane ${this.#server.url} is open`);
+      this.#deps.log.info(`The link to the control plane ${this.#server.url} is open`);
   }
 
   start(): void {
@@ -216,7 +206,7 @@ export class Link {
     this.#cancelTimer();
     if (this.#stream !== undefined && this.#isOpen && !this.#isReporting) {
       const sent = Promise.withResolvers<void>();
-      const cancel = this.#clock.after(lastReportMs, sent.resolve);
+      const cancel = this.#deps.clock.after(lastReportMs, sent.resolve);
       this.#report(sent.resolve);
       await sent.promise;
       cancel();

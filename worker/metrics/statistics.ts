@@ -67,9 +67,7 @@ export interface StatisticsDeps {
 const timerIntervalMs = 1000;
 
 export class Statistics {
-  readonly #options;
-  readonly #log;
-  readonly #clock;
+  readonly #deps: StatisticsDeps;
   readonly #extraTags;
   readonly #flushIntervalMs;
   readonly metrics;
@@ -80,9 +78,7 @@ export class Statistics {
   #cancelTimers = () => {};
 
   constructor(deps: StatisticsDeps) {
-    this.#options = deps.options;
-    this.#log = deps.log;
-    this.#clock = deps.clock;
+    this.#deps = deps;
     this.#extraTags = deps.options.extraTags;
     this.#flushIntervalMs = deps.options.flushIntervalMs;
     this.metrics = createRegistry({ runtimeNamesMax: deps.options.runtimeNamesMax, log: deps.log });
@@ -100,30 +96,33 @@ export class Statistics {
 
   /** Opens the outputs and starts sending. Rejects with AppError `cannot_start` when the pull endpoint cannot start. */
   async start(): Promise<void> {
-    const { pull } = this.#options;
+    const { pull } = this.#deps.options;
     if (pull !== undefined) {
       const mapping =
         (pull.mapperFile === ''
           ? undefined
-          : await readMappingFile(pull.mapperFile, pull.mapperSetting, this.#log)) ??
+          : await readMappingFile(pull.mapperFile, pull.mapperSetting, this.#deps.log)) ??
         createDefaultMapping(pull.responseTimeInMs);
       this.#endpoint = createPullEndpoint({
         registry: this.metrics,
         target: pull,
         mapping,
         extraTags: this.#extraTags,
-        log: this.#log,
-        clock: this.#clock,
+        log: this.#deps.log,
+        clock: this.#deps.clock,
       });
       await this.#endpoint.start();
     }
     // The event loop is delayed in real time, whatever clock the worker has.
     this.#stopMeasuring = measureNode({ metrics: this.metrics, clock: systemClock });
-    this.#sinks = createSinks(this.metrics, this.#options, { log: this.#log, clock: this.#clock });
+    this.#sinks = createSinks(this.metrics, this.#deps.options, {
+      log: this.#deps.log,
+      clock: this.#deps.clock,
+    });
     if (this.#sinks.length === 0) return;
-    this.#cancelFlush = repeatAfter(this.#clock, this.#flushIntervalMs, () => this.#flush());
+    this.#cancelFlush = repeatAfter(this.#deps.clock, this.#flushIntervalMs, () => this.#flush());
     if (this.#flushIntervalMs > timerIntervalMs) {
-      this.#cancelTimers = repeatAfter(this.#clock, timerIntervalMs, () => {
+      this.#cancelTimers = repeatAfter(this.#deps.clock, timerIntervalMs, () => {
         for (const sink of this.#sinks) sink.flushTimers();
       });
     }

@@ -14,13 +14,7 @@ const maxWaitingBytes = 4 * 1024 * 1024;
 
 /** Starts connecting immediately. */
 export class TcpLines implements LineTransport {
-  readonly #host;
-  readonly #port;
-  readonly #family;
-  readonly #clock;
-  readonly #onLost;
-  readonly #onBack;
-  readonly #onDropped;
+  readonly #deps: LineReceiverDeps;
   #socket: Socket;
   #isConnected = false;
   #isClosed = false;
@@ -31,31 +25,25 @@ export class TcpLines implements LineTransport {
   #cancelBack = () => {};
 
   constructor(deps: LineReceiverDeps) {
-    this.#host = deps.host;
-    this.#port = deps.port;
-    this.#family = deps.family;
-    this.#clock = deps.clock;
-    this.#onLost = deps.onLost;
-    this.#onBack = deps.onBack;
-    this.#onDropped = deps.onDropped;
+    this.#deps = deps;
     this.#socket = this.#open();
   }
 
   #open(): Socket {
     const opened = connect({
-      host: this.#host,
-      port: this.#port,
-      family: this.#family,
+      host: this.#deps.host,
+      port: this.#deps.port,
+      family: this.#deps.family,
       noDelay: true,
     });
     let reason = 'the receiver closed the connection';
-    this.#cancelDeadline = this.#clock.after(dialTimeoutMs, () => {
+    this.#cancelDeadline = this.#deps.clock.after(dialTimeoutMs, () => {
       opened.destroy(new Error(`no connection within ${dialTimeoutMs}ms`));
     });
     opened.on('connect', () => {
       this.#cancelDeadline();
       this.#isConnected = true;
-      this.#cancelBack = this.#clock.after(quietMs, this.#onBack);
+      this.#cancelBack = this.#deps.clock.after(quietMs, this.#deps.onBack);
     });
     // No input is expected; it is discarded so that it does not fill the buffers.
     opened.resume();
@@ -68,8 +56,8 @@ export class TcpLines implements LineTransport {
       this.#cancelDeadline();
       this.#cancelBack();
       if (this.#isClosed) return;
-      this.#onLost(reason);
-      this.#cancelReconnect = this.#clock.after(reconnectMs, () => {
+      this.#deps.onLost(reason);
+      this.#cancelReconnect = this.#deps.clock.after(reconnectMs, () => {
         this.#socket = this.#open();
       });
     });
@@ -81,7 +69,7 @@ export class TcpLines implements LineTransport {
     const watched = this.#socket;
     const writtenBefore = this.#writtenCount;
     this.#isWatching = true;
-    this.#cancelDeadline = this.#clock.after(stallMs, () => {
+    this.#cancelDeadline = this.#deps.clock.after(stallMs, () => {
       this.#isWatching = false;
       if (watched.writableLength === 0) return;
       if (this.#writtenCount > writtenBefore) this.#watchProgress();
@@ -97,11 +85,11 @@ export class TcpLines implements LineTransport {
     // A concatenated string would retain all its pieces in memory while it waits.
     const bytes = Buffer.from(lines);
     if (!this.#isConnected) {
-      this.#onDropped(countLines(bytes));
+      this.#deps.onDropped(countLines(bytes));
       return;
     }
     this.#socket.write(bytes, (error) => {
-      if (error) this.#onDropped(countLines(bytes));
+      if (error) this.#deps.onDropped(countLines(bytes));
       else this.#writtenCount++;
     });
     if (!this.#isWatching) this.#watchProgress();
@@ -115,7 +103,7 @@ export class TcpLines implements LineTransport {
     this.#cancelBack();
     if (this.#isConnected) {
       await new Promise<void>((resolve) => {
-        const cancel = this.#clock.after(graceMs, resolve);
+        const cancel = this.#deps.clock.after(graceMs, resolve);
         const done = () => {
           cancel();
           resolve();

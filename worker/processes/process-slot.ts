@@ -39,9 +39,6 @@ const stopMarginMs = 4_000;
 export class ProcessSlot {
   readonly number: number;
   readonly #deps: ProcessSlotDeps;
-  readonly #fork;
-  readonly #log;
-  readonly #clock;
   #state: ProcessState = 'ended';
   #forked: ForkedProcess | undefined;
   #reason: string | undefined;
@@ -59,15 +56,12 @@ export class ProcessSlot {
   constructor(deps: ProcessSlotDeps) {
     this.number = deps.number;
     this.#deps = deps;
-    this.#fork = deps.fork;
-    this.#log = deps.log;
-    this.#clock = deps.clock;
     this.#stateSinceMs = deps.clock.wallMs();
   }
 
   #enter(next: ProcessState): void {
     this.#state = next;
-    this.#stateSinceMs = this.#clock.wallMs();
+    this.#stateSinceMs = this.#deps.clock.wallMs();
   }
 
   start(): void {
@@ -75,7 +69,7 @@ export class ProcessSlot {
     this.#servingSinceMs = undefined;
     this.#description = [];
     this.#enter('starting');
-    this.#forked = this.#fork({
+    this.#forked = this.#deps.fork({
       onMessage: (message) => this.#receive(message),
       onGone: (how) => this.#onGone(how),
     });
@@ -89,9 +83,9 @@ export class ProcessSlot {
     else if (message.kind === 'report') this.#description = message.description;
     else if (message.kind === 'listening') {
       this.#enter('serving');
-      this.#servingSinceMs = this.#clock.monotonicMs();
+      this.#servingSinceMs = this.#deps.clock.monotonicMs();
       if (this.#restarts > 0)
-        this.#log.notice(`Process ${this.number} serves again (pid ${this.#forked?.pid})`);
+        this.#deps.log.notice(`Process ${this.number} serves again (pid ${this.#forked?.pid})`);
     }
     this.#deps.onMessage(message);
   }
@@ -99,10 +93,10 @@ export class ProcessSlot {
   #watchSilence(): void {
     this.#silentSteps = 0;
     const waitForStep = () => {
-      this.#cancelWatch = this.#clock.after(silenceStepMs, () => {
+      this.#cancelWatch = this.#deps.clock.after(silenceStepMs, () => {
         if (++this.#silentSteps >= maxSilentSteps) {
           const seconds = (silenceStepMs * maxSilentSteps) / 1000;
-          this.#log.error(
+          this.#deps.log.error(
             `Process ${this.number} (pid ${this.#forked?.pid}) has not reported for ${seconds}s`,
           );
           this.#forked?.kill();
@@ -123,16 +117,16 @@ export class ProcessSlot {
     }
     const isSteady =
       this.#servingSinceMs !== undefined &&
-      this.#clock.monotonicMs() - this.#servingSinceMs >= steadyMs;
+      this.#deps.clock.monotonicMs() - this.#servingSinceMs >= steadyMs;
     this.#failures = isSteady ? 0 : this.#failures;
     this.#lastEnd = this.#reason ?? `${pid === undefined ? '' : `pid ${pid} `}${how}`;
     if (!this.#deps.onEnd(how, this.#reason)) return;
     const delayMs = backoffDelayMs(backoff, this.#failures++);
-    this.#log.error(
+    this.#deps.log.error(
       `Process ${this.number}${pid === undefined ? '' : ` (pid ${pid})`} ${this.#reason === undefined ? how : `failed: ${this.#reason}`}; another replaces it in ${delayMs}ms`,
     );
     this.#restarts++;
-    this.#cancelRestart = this.#clock.after(delayMs, () => this.start());
+    this.#cancelRestart = this.#deps.clock.after(delayMs, () => this.start());
   }
 
   #describeState(): string {
@@ -176,7 +170,7 @@ export class ProcessSlot {
       this.#stopping = { gone: Promise.withResolvers<void>() };
       void this.#forked.send({ kind: 'stop', graceMs });
     }
-    const cancelKill = this.#clock.after(graceMs + stopMarginMs, () => this.#forked?.kill());
+    const cancelKill = this.#deps.clock.after(graceMs + stopMarginMs, () => this.#forked?.kill());
     await this.#stopping.gone.promise;
     cancelKill();
   }

@@ -37,11 +37,8 @@ const maxNames = 20;
 
 export class AdsReport {
   readonly #deps: AdsReportDeps;
-  readonly #urls;
   /** The address of the current server. */
   #url: string;
-  readonly #log;
-  readonly #clock;
   readonly #isConnected;
   readonly #responses;
   readonly #acks;
@@ -61,9 +58,6 @@ export class AdsReport {
 
   constructor(deps: AdsReportDeps) {
     this.#deps = deps;
-    this.#urls = deps.urls;
-    this.#log = deps.log;
-    this.#clock = deps.clock;
     [this.#url = ''] = deps.urls;
     this.#isConnected = deps.metrics.gauge('ratelimit.xds.connected');
     this.#responses = deps.metrics.counter('ratelimit.xds.responses');
@@ -79,12 +73,12 @@ export class AdsReport {
   }
 
   #now(): string {
-    return new Date(this.#clock.wallMs()).toISOString();
+    return new Date(this.#deps.clock.wallMs()).toISOString();
   }
 
   #watchSilence(): void {
-    this.#cancelSilence = this.#clock.after(silenceMs, () =>
-      this.#log.warning(
+    this.#cancelSilence = this.#deps.clock.after(silenceMs, () =>
+      this.#deps.log.warning(
         `The management server ${this.#url} has sent nothing for node ${this.#node}: still waiting for rules; ` +
           'if it does not know this node, set CONFIG_GRPC_XDS_NODE_ID to one that it knows',
       ),
@@ -100,7 +94,7 @@ export class AdsReport {
     this.#url = asked;
     if (!this.#isFirstAttempt) this.#reconnects.add(1);
     this.#isFirstAttempt = false;
-    this.#log.info(`Connecting to the management server ${this.#url} as node ${this.#node}`);
+    this.#deps.log.info(`Connecting to the management server ${this.#url} as node ${this.#node}`);
   }
 
   opened(): void {
@@ -109,8 +103,9 @@ export class AdsReport {
     this.#link = `connected since ${this.#now()}`;
     const outage = this.#problem.recover();
     const text = `Connected to the management server ${this.#url}`;
-    if (outage === undefined) this.#log.info(text);
-    else this.#log.notice(`${text} after ${formatDuration(Math.round(outage.seconds) * 1000)}`);
+    if (outage === undefined) this.#deps.log.info(text);
+    else
+      this.#deps.log.notice(`${text} after ${formatDuration(Math.round(outage.seconds) * 1000)}`);
     // After the first rules, a server without changes sends nothing.
     if (this.#isSilent) this.#watchSilence();
   }
@@ -167,8 +162,8 @@ export class AdsReport {
   describe(): string {
     const lines = [
       `management server ${this.#url} as node ${this.#node}, ${this.#link}${this.#isSilent ? ', nothing received yet' : ''}`,
-      ...(this.#urls.length > 1
-        ? [`management servers to choose from: ${this.#urls.join(', ')}`]
+      ...(this.#deps.urls.length > 1
+        ? [`management servers to choose from: ${this.#deps.urls.join(', ')}`]
         : []),
       `last version accepted: ${this.#accepted}`,
       `last refusal: ${this.#refusal}`,

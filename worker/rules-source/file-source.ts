@@ -66,9 +66,7 @@ const staleMs = 30_000;
 const rootIsAway = 'the root is missing';
 
 export class FileSource implements RulesSource {
-  readonly #load;
-  readonly #log;
-  readonly #clock;
+  readonly #deps: FileSourceDeps;
   readonly #timing;
   readonly #bounds;
   readonly #root;
@@ -97,9 +95,7 @@ export class FileSource implements RulesSource {
   readonly #follower;
 
   constructor(deps: FileSourceDeps) {
-    this.#load = deps.load;
-    this.#log = deps.log;
-    this.#clock = deps.clock;
+    this.#deps = deps;
     this.#timing = deps.timing ?? defaultTiming;
     this.#bounds = deps.bounds ?? defaultBounds;
     this.#root = deps.options.root;
@@ -172,7 +168,7 @@ export class FileSource implements RulesSource {
     if (trigger === this.#seenTrigger && isSame(reading, this.#seenReading)) return;
     let result = await this.#toResult(reading);
     for (let again = 0; !result.ok && again < maxRereads && !this.#closed; again++) {
-      await new Promise<void>((resolve) => this.#clock.after(this.#timing.settle, resolve));
+      await new Promise<void>((resolve) => this.#deps.clock.after(this.#timing.settle, resolve));
       if ((await this.#follower.list()).signature === reading.listing.signature) break;
       reading = await this.#read();
       result = await this.#toResult(reading);
@@ -195,14 +191,14 @@ export class FileSource implements RulesSource {
     if (this.#hasLoggedStale) return;
     const { signature } = await this.#follower.list();
     if (signature === this.#seenReading?.listing.signature) this.#staleSinceMs = undefined;
-    else this.#staleSinceMs ??= this.#clock.monotonicMs();
+    else this.#staleSinceMs ??= this.#deps.clock.monotonicMs();
     if (
       this.#staleSinceMs === undefined ||
-      this.#clock.monotonicMs() - this.#staleSinceMs < staleMs
+      this.#deps.clock.monotonicMs() - this.#staleSinceMs < staleMs
     )
       return;
     this.#hasLoggedStale = true;
-    this.#log.warning(
+    this.#deps.log.warning(
       `The files in ${this.#directory} differ from the rules in force: they are loaded when ${this.#root} is replaced (RUNTIME_WATCH_ROOT=true), or, with RUNTIME_WATCH_ROOT=false, when files change`,
     );
   }
@@ -225,7 +221,7 @@ export class FileSource implements RulesSource {
       ),
     );
     if (areLinks.some(Boolean)) return;
-    this.#log.notice(
+    this.#deps.log.notice(
       `RUNTIME_ROOT ${this.#root} is not a symlink: the rules are loaded again when it is replaced (RUNTIME_WATCH_ROOT=true), not when files in it change; to load them then, set RUNTIME_WATCH_ROOT=false`,
     );
   }
@@ -270,7 +266,7 @@ export class FileSource implements RulesSource {
     if (listing.missing || isEmpty) all.push(this.#describeAbsence(listing.missing));
     let loaded: Awaited<ReturnType<LoadRules>>;
     try {
-      loaded = await this.#load(files);
+      loaded = await this.#deps.load(files);
     } catch (error) {
       const defect = `these files caused a defect of the program: ${stackText(error)}`;
       loaded = {
@@ -321,7 +317,9 @@ export class FileSource implements RulesSource {
     await this.#check('news');
     await this.#noteAwaited();
     if (!this.#closed)
-      this.#stopPolling = repeatAfter(this.#clock, this.#timing.poll, () => this.#check('poll'));
+      this.#stopPolling = repeatAfter(this.#deps.clock, this.#timing.poll, () =>
+        this.#check('poll'),
+      );
   }
 
   describe(): string {

@@ -22,9 +22,7 @@ export interface RulesInForceDeps {
 const maxShown = 50;
 
 export class RulesInForce {
-  readonly #log;
-  readonly #health;
-  readonly #clock;
+  readonly #deps: RulesInForceDeps;
   readonly #successes;
   readonly #failures;
   readonly #firstGoodLoad = Promise.withResolvers<void>();
@@ -37,9 +35,7 @@ export class RulesInForce {
   #loggedWarnings = new Set<string>();
 
   constructor(deps: RulesInForceDeps) {
-    this.#log = deps.log;
-    this.#health = deps.health;
-    this.#clock = deps.clock;
+    this.#deps = deps;
     this.#successes = deps.metrics.counter('ratelimit.service.config_load_success');
     this.#failures = deps.metrics.counter('ratelimit.service.config_load_error');
     this.#withoutRules = deps.portsWait
@@ -54,31 +50,31 @@ export class RulesInForce {
   #logWarnings(warnings: readonly Problem[], isComplete: boolean): void {
     const texts = warnings.map(formatProblem);
     const fresh = warnings.filter((_, index) => !this.#loggedWarnings.has(texts[index] ?? ''));
-    logProblems(this.#log.warning, fresh.filter(isWarning), 'Configuration');
-    logProblems(this.#log.info, fresh.filter(isNote), 'Configuration');
+    logProblems(this.#deps.log.warning, fresh.filter(isWarning), 'Configuration');
+    logProblems(this.#deps.log.info, fresh.filter(isNote), 'Configuration');
     this.#loggedWarnings = new Set(isComplete ? texts : [...this.#loggedWarnings, ...texts]);
   }
 
   #applyGood(result: LoadResult & { readonly ok: true }): void {
     const { ruleSet, origin, warnings } = result;
     this.#current = ruleSet;
-    if (this.#log.isDebug) for (const line of ruleSet.trail()) this.#log.debug(line);
+    if (this.#deps.log.isDebug) for (const line of ruleSet.trail()) this.#deps.log.debug(line);
     this.#successes.add(1);
-    this.#health.set('config', ruleSet.domains.size > 0);
+    this.#deps.health.set('config', ruleSet.domains.size > 0);
     this.#lastOrigin = origin;
     this.#inForce = this.#describeInForce(ruleSet);
     this.#logWarnings(warnings, true);
     const text = `Successfully loaded new configuration: ${origin}, ${countsOf(ruleSet)}`;
     // Logged at the default level when operators wait for it: the first load, and a successful repair.
-    if (this.#isFirst || this.#lastFailure !== undefined) this.#log.notice(text);
-    else this.#log.info(text);
+    if (this.#isFirst || this.#lastFailure !== undefined) this.#deps.log.notice(text);
+    else this.#deps.log.info(text);
     this.#lastFailure = undefined;
   }
 
   #applyBad({ problems, origin, isEmptied }: LoadResult & { readonly ok: false }): void {
     this.#failures.add(1);
     // The rules stay in force, and the health shows balancers that the configuration is missing.
-    if (isEmptied) this.#health.set('config', false);
+    if (isEmptied) this.#deps.health.set('config', false);
     const errors = problems.filter(isError);
     this.#lastFailure = { at: this.#now(), problems: errors };
     this.#logWarnings(
@@ -88,7 +84,7 @@ export class RulesInForce {
     const consequence =
       this.#current === undefined ? this.#withoutRules : 'the rules loaded before stay in force';
     logProblems(
-      this.#log.error,
+      this.#deps.log.error,
       errors,
       'Error loading new configuration',
       `could not load ${origin} (${toCountText(errors.length, 'error')}): ${consequence}`,
@@ -100,7 +96,7 @@ export class RulesInForce {
   }
 
   #now(): string {
-    return new Date(this.#clock.wallMs()).toISOString();
+    return new Date(this.#deps.clock.wallMs()).toISOString();
   }
 
   /** Undefined before the first good load. */

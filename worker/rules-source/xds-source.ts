@@ -81,11 +81,7 @@ const maxWaiting = 8;
 
 /** Valid rules stay in force whatever happens to the server. */
 export class XdsSource implements RulesSource {
-  readonly #discovery;
-  readonly #parsingThread;
-  readonly #log;
-  readonly #clock;
-  readonly #servers;
+  readonly #deps: XdsSourceDeps;
   readonly #clientOptions;
   readonly #report;
   readonly #intakeDeps;
@@ -108,11 +104,7 @@ export class XdsSource implements RulesSource {
   #closed = false;
 
   constructor(deps: XdsSourceDeps) {
-    this.#discovery = deps.discovery;
-    this.#parsingThread = deps.parsingThread;
-    this.#log = deps.log;
-    this.#clock = deps.clock;
-    this.#servers = deps.options.servers;
+    this.#deps = deps;
     this.#clientOptions = {
       node: toAdsNode({
         id: deps.options.nodeId,
@@ -163,20 +155,22 @@ export class XdsSource implements RulesSource {
       case 'wait':
         this.#nextAttemptMs = action.delayMs;
         this.#cancelWait();
-        this.#cancelWait = this.#clock.after(action.delayMs, () => this.#give({ kind: 'waited' }));
+        this.#cancelWait = this.#deps.clock.after(action.delayMs, () =>
+          this.#give({ kind: 'waited' }),
+        );
         break;
     }
   }
 
   #connect(index: number): void {
-    const server = this.#servers[index] ?? this.#servers[0];
+    const server = this.#deps.options.servers[index] ?? this.#deps.options.servers[0];
     this.#report.connecting(server.url);
     let isOpen = false;
     const onEnd = (reason: string) => {
       this.#connection = undefined;
       this.#waiting = [];
       this.#give({ kind: isOpen ? 'ended' : 'connect-failed' });
-      const nextUrl = this.#servers[this.#state.server]?.url;
+      const nextUrl = this.#deps.options.servers[this.#state.server]?.url;
       this.#report.ended({
         wasOpen: isOpen,
         reason,
@@ -187,8 +181,8 @@ export class XdsSource implements RulesSource {
     };
     this.#connection = this.#openStream?.({
       server,
-      method: this.#discovery.aggregated.StreamAggregatedResources,
-      clock: this.#clock,
+      method: this.#deps.discovery.aggregated.StreamAggregatedResources,
+      clock: this.#deps.clock,
       onOpen: () => {
         isOpen = true;
         this.#report.opened();
@@ -212,7 +206,7 @@ export class XdsSource implements RulesSource {
   /** Examines a response, while decisions and streams continue. */
   #deliver(response: DiscoveryResponseMessage): void {
     this.#isApplying = true;
-    const atMs = this.#clock.wallMs();
+    const atMs = this.#deps.clock.wallMs();
     void this.#apply(response.resources ?? [], atMs).then((intake) => {
       this.#isApplying = false;
       if (this.#closed) return;
@@ -271,7 +265,7 @@ export class XdsSource implements RulesSource {
     } catch (error) {
       // If the thread was closed meanwhile, no conclusion is possible.
       if (!this.#closed)
-        this.#log.error(`Resources caused a defect of the program: ${stackText(error)}`);
+        this.#deps.log.error(`Resources caused a defect of the program: ${stackText(error)}`);
       const defect = `caused a defect of the worker: ${errorText(error)}`;
       const problem = problemOf('error', 'program-defect', 'the response', defect);
       const retained = [...this.#inForce.keys()];
@@ -288,7 +282,7 @@ export class XdsSource implements RulesSource {
 
   /** Does nothing before the first rules, when there are no decisions to delay. */
   async #parseLarge(prepared: PreparedResources): Promise<PreparedResources> {
-    if (!this.#hasRules || this.#parsingThread === undefined) return prepared;
+    if (!this.#hasRules || this.#deps.parsingThread === undefined) return prepared;
     const parsed = new Map<AnyMessage, ParsedResource>();
     const known = new Set([...this.#inForce.values()].map(({ digest }) => digest));
     for (const [index, { any, digest }] of prepared.digested.entries()) {
@@ -297,7 +291,7 @@ export class XdsSource implements RulesSource {
       const shown = `resource ${index + 1} of the response`;
       const before = findReplaced(value, this.#inForce);
       const { decode } = this.#intakeDeps;
-      parsed.set(any, await this.#parsingThread.parseResource(value, shown, decode, before));
+      parsed.set(any, await this.#deps.parsingThread.parseResource(value, shown, decode, before));
     }
     return { ...prepared, parsed };
   }
@@ -318,7 +312,10 @@ export class XdsSource implements RulesSource {
   }
 
   lose(server: ManagementServer, reason: string): void {
-    if (this.#connection !== undefined && this.#servers[this.#state.server]?.url === server.url)
+    if (
+      this.#connection !== undefined &&
+      this.#deps.options.servers[this.#state.server]?.url === server.url
+    )
       this.#endStream(reason);
   }
 
