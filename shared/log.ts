@@ -26,6 +26,12 @@ export interface Log {
   readonly isDebug: boolean;
 }
 
+/** Writes nothing. */
+export const silentLog: Log = {
+  ...{ debug() {}, info() {}, notice() {}, warning() {}, error() {} },
+  isDebug: false,
+};
+
 /** The details of a line, beside its message. */
 export interface LogDetail {
   /**

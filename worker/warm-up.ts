@@ -4,7 +4,7 @@
 // statistics and health are discarded, and its counters have keys of their own that soon expire.
 import { readFile } from 'node:fs/promises';
 import type { Clock } from '../shared/clock.ts';
-import type { Log } from '../shared/log.ts';
+import { type Log, silentLog } from '../shared/log.ts';
 import { buildRuleSet } from '../shared/rules/rule-set.ts';
 import { unlessAborted } from '../shared/unless-aborted.ts';
 import type { ListenAddress } from './grpc/listen-address.ts';
@@ -42,7 +42,7 @@ function createSilence(onDenied: () => void): Log {
   const notice = (text: string) => {
     if (/\bNOPERM\b/.test(text)) onDenied();
   };
-  return { debug() {}, info() {}, notice() {}, warning: notice, error: notice, isDebug: false };
+  return { ...silentLog, warning: notice, error: notice };
 }
 
 /**

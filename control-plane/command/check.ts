@@ -50,9 +50,7 @@ export const addCheck: AddCommand = (command, frame) => {
   addCheckOptions(command);
   command.action((paths: string[], options: CheckOptions) => {
     const misuse = findMisuse(paths, options);
-    if (misuse !== undefined) {
-      command.error(`error: ${misuse}`, { exitCode: exitCodes.error });
-    }
+    if (misuse !== undefined) command.error(`error: ${misuse}`, { exitCode: exitCodes.error });
     return options.config_dir === undefined
       ? checkRules(paths, options, frame)
       : checkDirectory(options.config_dir, options, frame);

@@ -5,8 +5,9 @@ import { exitCodes } from './command-frame.ts';
 
 export type Descriptors = readonly (readonly Entry[])[];
 
+const help = 'one descriptor of the request; repeat it for several';
+
 export function addDescriptorOption(command: Command): Command {
-  const help = 'one descriptor of the request; repeat it for several';
   return command.addOption(toOption(command, 'descriptor', help).makeOptionMandatory());
 }
 
@@ -15,9 +16,7 @@ export function addDescriptorOrBucketOptions(command: Command): Command {
   const bucket =
     "a bucket of Envoy's quota filter, whose entries have no order; repeat it for several";
   return command
-    .addOption(
-      toOption(command, 'descriptor', 'one descriptor of the request; repeat it for several'),
-    )
+    .addOption(toOption(command, 'descriptor', help))
     .addOption(toOption(command, 'bucket', bucket).conflicts('descriptor'));
 }
 

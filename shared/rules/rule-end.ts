@@ -40,9 +40,7 @@ export function toTimeText(ms: number): string {
 /** The end that this `until` gives its descriptor; undefined if a problem was reported. */
 export function readUntil(fields: MapReader, node: TreeNode): number | undefined {
   const text = 'source' in node ? node.source : undefined;
-  if (text === undefined) {
-    return fields.refuse(node, 'until', 'a time', `write it as ${sample}`);
-  }
+  if (text === undefined) return fields.refuse(node, 'until', 'a time', `write it as ${sample}`);
   const untilMs = parseTime(text);
   if (untilMs !== undefined) return untilMs;
   const shown = text === '' ? 'is empty' : `is '${toExcerpt(text)}'`;

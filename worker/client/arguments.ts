@@ -174,12 +174,8 @@ function readFlags(args: readonly string[]): ReadFlags {
     if (text === undefined) {
       return wrong(`unexpected argument ${JSON.stringify(arg)}: use flags for all input`);
     }
-    if (text === 'h' || text === 'help') {
-      return { ok: false, asked: 'help', message: '' };
-    }
-    if (text === 'version') {
-      return { ok: false, asked: 'version', message: '' };
-    }
+    if (text === 'h' || text === 'help') return { ok: false, asked: 'help', message: '' };
+    if (text === 'version') return { ok: false, asked: 'version', message: '' };
     const flag = flags.find((known) => known.name === text);
     if (flag === undefined) {
       const nearest = nearestWord(
@@ -190,9 +186,7 @@ function readFlags(args: readonly string[]): ReadFlags {
       return wrong(`flag provided but not defined: -${text}${hint}`);
     }
     const value = inline ?? (flag.value === '' ? 'true' : rest.shift());
-    if (value === undefined) {
-      return wrong(`flag needs an argument: -${text}`);
-    }
+    if (value === undefined) return wrong(`flag needs an argument: -${text}`);
     if (flag.value === '' && value !== 'true' && value !== 'false') {
       return wrong(`invalid boolean value ${JSON.stringify(value)} for -${text}: true or false`);
     }

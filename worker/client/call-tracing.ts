@@ -1,6 +1,7 @@
 // The span of the client's own call, created and sent like the worker's spans (behaviour: client-output, spans).
 import type { Metadata } from '@grpc/grpc-js';
 import { systemClock } from '../../shared/clock.ts';
+import { silentLog } from '../../shared/log.ts';
 import { startTracer } from '../tracing/start-tracer.ts';
 import type { Tracer } from '../tracing/tracer.ts';
 import { createRpcSpanDescription, toRpcConventions } from '../tracing-rpc.ts';
@@ -24,20 +25,10 @@ export function startClientTracer(
   protocol: TraceProtocol,
   print: (text: string) => void,
 ): Promise<Tracer> {
-  const ignore = () => {};
+  const log = { ...silentLog, warning: print, error: print };
   return startTracer(
     { protocol, samplingRate: 1, resource: { 'service.name': 'RateLimitClient' } },
-    {
-      log: {
-        debug: ignore,
-        info: ignore,
-        notice: ignore,
-        warning: print,
-        error: print,
-        isDebug: false,
-      },
-      clock: systemClock,
-    },
+    { log, clock: systemClock },
   );
 }
 

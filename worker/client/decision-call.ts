@@ -105,9 +105,7 @@ function findHint(
 
 /** `DeadlineExceeded` for DEADLINE_EXCEEDED, as the reference's language spells codes. */
 function toCodeName(code: status): string {
-  if (code === status.CANCELLED) {
-    return 'Canceled';
-  }
+  if (code === status.CANCELLED) return 'Canceled';
   return status[code]
     .toLowerCase()
     .replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
@@ -115,9 +113,7 @@ function toCodeName(code: status): string {
 
 /** Throws with the flag and the path when a file cannot be used. */
 function readCredentials(tls: ClientTls | undefined): ChannelCredentials {
-  if (tls === undefined) {
-    return credentials.createInsecure();
-  }
+  if (tls === undefined) return credentials.createInsecure();
   return createTlsCredentials(
     readPem('grpc-server-ca-file', tls.serverCaFile),
     readPem('grpc-key-file', tls.keyFile),

@@ -72,11 +72,7 @@ function toStruct(struct: StructMessage): Json {
 }
 
 function toValue(value: ValueMessage): Json {
-  if (value.structValue) {
-    return toStruct(value.structValue);
-  }
-  if (value.listValue) {
-    return (value.listValue.values ?? []).map(toValue);
-  }
+  if (value.structValue) return toStruct(value.structValue);
+  if (value.listValue) return (value.listValue.values ?? []).map(toValue);
   return value.stringValue ?? value.numberValue ?? value.boolValue ?? null;
 }

@@ -49,9 +49,7 @@ function quote(text: string): string {
 }
 
 function toAnswer(code: number | undefined): string {
-  if (code === codes.ok) {
-    return 'OK';
-  }
+  if (code === codes.ok) return 'OK';
   return code === codes.overLimit ? 'OVER LIMIT' : `UNKNOWN (code ${code ?? 0})`;
 }
 
@@ -62,9 +60,7 @@ function toName(entries: readonly Entry[]): string {
 function toStatus(status: DescriptorStatusMessage): string {
   const answer = toAnswer(status.code);
   const { currentLimit: limit, limitRemaining: remaining = 0, durationUntilReset: reset } = status;
-  if (!limit) {
-    return `${answer}, ${remaining === unlimited ? 'unlimited' : 'no limit applies'}`;
-  }
+  if (!limit) return `${answer}, ${remaining === unlimited ? 'unlimited' : 'no limit applies'}`;
   const unit = unitFromNumber(limit.unit ?? 0) ?? `unit ${limit.unit ?? 0}`;
   const name = limit.name ? ` (${limit.name})` : '';
   const resets = reset ? `, resets in ${reset.seconds ?? 0} s` : '';

@@ -41,9 +41,7 @@ export function createTaggedFormat({ rewrites, tags }: TaggedFormatOptions): Lin
 
   function toLabel(name: string, own?: Tags): Label {
     if (own !== undefined) return rewrite(name, toTagTexts({ ...tags, ...own }), rewrites);
-    if (rewrites.length === 0) {
-      return { name, tags: name === untaggedName ? '' : commonTags };
-    }
+    if (rewrites.length === 0) return { name, tags: name === untaggedName ? '' : commonTags };
     let label = remembered.get(name);
     if (label === undefined) {
       if (remembered.size >= maxRemembered) remembered.clear();

@@ -61,9 +61,7 @@ export function createLoadRules(
 
   return async (files) => {
     // Before the first load there are no decisions.
-    if (parsingThread !== undefined && latest !== undefined) {
-      await parseLarge(files, parsingThread);
-    }
+    if (parsingThread !== undefined && latest !== undefined) await parseLarge(files, parsingThread);
     return runInSlices(load(files));
   };
 }

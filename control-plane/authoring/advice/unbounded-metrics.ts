@@ -10,31 +10,16 @@ const hint =
 export function findUnboundedMetrics(rules: readonly LocatedRule[]): Problem[] {
   const problems: Problem[] = [];
 
+  const warn = (rule: LocatedRule, flag: Flag, open: LocatedRule) =>
+    problems.push(createRuleAdvice('unbounded-metric', rule, flag, describe(flag, open), hint));
+
   function visit(rule: LocatedRule, above: readonly LocatedRule[]): void {
     const lineage = [...above, rule];
     const { detailedMetric, valueToMetric } = rule.descriptor;
     const open = detailedMetric && isCounted(rule) ? lineage.find(hasOpenValues) : undefined;
-    if (open !== undefined) {
-      problems.push(
-        createRuleAdvice(
-          'unbounded-metric',
-          rule,
-          'detailed_metric',
-          describe('detailed', open),
-          hint,
-        ),
-      );
-    }
+    if (open !== undefined) warn(rule, 'detailed_metric', open);
     if (valueToMetric && hasOpenValues(rule) && namesStatistics(rule)) {
-      problems.push(
-        createRuleAdvice(
-          'unbounded-metric',
-          rule,
-          'value_to_metric',
-          describe('value', rule),
-          hint,
-        ),
-      );
+      warn(rule, 'value_to_metric', rule);
     }
     for (const child of rule.children) visit(child, lineage);
   }
@@ -43,10 +28,11 @@ export function findUnboundedMetrics(rules: readonly LocatedRule[]): Problem[] {
   return problems;
 }
 
-function describe(flag: 'detailed' | 'value', { descriptor }: LocatedRule): string {
-  const name = flag === 'detailed' ? 'detailed_metric' : 'value_to_metric';
+type Flag = 'detailed_metric' | 'value_to_metric';
+
+function describe(flag: Flag, { descriptor }: LocatedRule): string {
   const values = descriptor.value === '' ? 'any value' : 'any value that matches its pattern';
-  return `${name} makes a statistic of each value that requests bring: key '${descriptor.key}' is for ${values}`;
+  return `${flag} makes a statistic of each value that requests bring: key '${descriptor.key}' is for ${values}`;
 }
 
 /** True when the values in the statistics' names do not come from the configuration. */

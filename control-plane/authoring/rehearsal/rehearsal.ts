@@ -3,7 +3,7 @@
 //
 // Only the parts of a worker that wait are missing: ports, servers and leases, which change no answer.
 import type { Clock } from '../../../shared/clock.ts';
-import type { Log } from '../../../shared/log.ts';
+import { silentLog } from '../../../shared/log.ts';
 import type { LocatedRule } from '../../../shared/rules/lookup/located-rule.ts';
 import type { Entry, Limit, Match } from '../../../shared/rules/rule.ts';
 import { MemoryStore } from '../../../worker/counters/memory-store.ts';
@@ -64,21 +64,12 @@ class OpenDecision extends Decision {
   }
 }
 
-/** The outcomes contain everything that a worker would log. */
-const silent: Log = {
-  debug() {},
-  info() {},
-  notice() {},
-  warning() {},
-  error() {},
-  isDebug: false,
-};
-
 export function createRehearsal({ rules, settings, startMs }: RehearsalDeps): Rehearsal {
   const clock = createTurnedClock(startMs);
   const metrics = createRegistry({
     runtimeNamesMax: settings.stats.runtimeMetricNames,
-    log: silent,
+    // The outcomes contain everything that a worker would log.
+    log: silentLog,
   });
   let now = rulesAt(startMs);
   /** The store's operation for the current request. */
@@ -91,7 +82,7 @@ export function createRehearsal({ rules, settings, startMs }: RehearsalDeps): Re
     },
     store: new MemoryStore({
       clock,
-      log: silent,
+      log: silentLog,
       soon(task) {
         counting = task;
       },

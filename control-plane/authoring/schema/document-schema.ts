@@ -62,9 +62,7 @@ export function createDocumentKeys<Section extends string>(
 }
 
 /** Draft 7, which every editor reads. */
-export function createDocumentSchema<Section extends string>(
-  kind: DocumentKind<Section>,
-): JsonSchema {
+function createDocumentSchema<Section extends string>(kind: DocumentKind<Section>): JsonSchema {
   const sections = new Set(kind.rows.flatMap((row) => ('holds' in row ? [row.holds] : [])));
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',

@@ -87,9 +87,7 @@ function formatMatched({ rule, limit, replacedBy, sharers, counted }: MatchedRul
     const by = sharer === rule ? 'this rule' : `the rule at ${toPositionText(sharer)}`;
     lines.push(`  shared: requests with other values that ${by} takes count under the same key`);
   }
-  if (limit.unlimited) {
-    lines.push('  answered without counting: no cache key, no statistics');
-  }
+  if (limit.unlimited) lines.push('  answered without counting: no cache key, no statistics');
   return lines;
 }
 

@@ -94,9 +94,7 @@ function readRules(fields: MapReader, file: string): GivenRules[] {
   const path = fields.pathOf('rules');
   const items = node.kind === 'list' ? node.items : [node];
   return items.flatMap((item): GivenRules[] => {
-    if (item.kind === 'map') {
-      return [{ document: readRuleDocument(item, file, fields.reporter) }];
-    }
+    if (item.kind === 'map') return [{ document: readRuleDocument(item, file, fields.reporter) }];
     if ('source' in item && item.source !== '') return [{ path: item.source, offset: item.offset }];
     const wanted = 'a path, or a document of rules';
     reportKind({ node: item, path }, 'rules', wanted, fields.reporter);
