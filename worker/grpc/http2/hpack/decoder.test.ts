@@ -11,7 +11,6 @@ import {
   decodeFields,
   drainTable,
   type Pair,
-  sizeOf,
   text,
   toPairs,
 } from '../../../../test/support/hpack-blocks.ts';
@@ -108,25 +107,6 @@ test('a Huffman-coded string may be longer than the shared buffer for one', (t) 
   t.is(field?.[1], 'a'.repeat(8 * 4096));
 });
 
-test('a name and a value can contain every octet', (t) => {
-  for (let octet = 0; octet < 256; octet++) {
-    const character = String.fromCharCode(octet);
-    t.deepEqual(decode(createDecoder(), added(character, character)), [[character, character]]);
-  }
-});
-
-test('the oldest entries are evicted first, many times over', (t) => {
-  const decoder = createDecoder();
-  let table: Pair[] = [];
-  for (let index = 0; index < 1000; index++) {
-    const entry: Pair = [`name-${index}`, 'v'.repeat(index % 90)];
-    decode(decoder, added(...entry));
-    table = [entry, ...table];
-    while (sizeOf(table) > 4096) table.pop();
-  }
-  t.deepEqual(drainTable(decoder), table);
-});
-
 test('an evicted entry is freed', async (t) => {
   setFlagsFromString('--expose-gc');
   const collectGarbage: () => void = runInNewContext('gc');
@@ -143,20 +123,6 @@ test('an evicted entry is freed', async (t) => {
     [undefined, 'b'],
   );
   t.deepEqual(drainTable(decoder), [['b', '1']]);
-});
-
-test('a peer that does not announce a larger table uses 4096 octets', (t) => {
-  const decoder = createDecoder({ tableBytes: 65_536 });
-  for (let index = 0; index < 41; index++) decode(decoder, added(`a${index % 10}`, 'v'.repeat(66)));
-  t.is(drainTable(decoder).length, 40);
-});
-
-test('a larger table is used when the peer announces it', (t) => {
-  const decoder = createDecoder({ tableBytes: 65_536 });
-  decode(decoder, '3fe1ff03');
-  for (let index = 0; index < 700; index++)
-    decode(decoder, added(`a${index % 10}`, 'v'.repeat(66)));
-  t.is(drainTable(decoder).length, 655);
 });
 
 test('the same entry is the same object each time', (t) => {
