@@ -1,6 +1,11 @@
 // Counts failed requests by domain, and finds the values that are limited most: counts requests answered OVER_LIMIT,
 // and the descriptors that caused it, in periods of about a minute. Other requests cost nothing; in a flood only
-// samples are counted (sampling.ts).
+// samples are counted (sampling.ts), and only the values with the highest counts have one (space-saving.ts). So each
+// count is a highest possible one with an error, and `unlistedAtMost` is the highest possible one of any other value.
+//
+// If several processes decide for the worker, each sends its counts to the primary (`drainShare`, `addShare`), which
+// reports the sum (`drainPeriod`). For example, one lists ada with 300 and 40 as `unlistedAtMost`: 40 are added to all
+// values, since any may have been counted there unlisted, and the other 260 to ada.
 
 import type { Clock } from '../../shared/clock.ts';
 import { owned } from '../../shared/owned-text.ts';
@@ -23,6 +28,7 @@ export interface LimitedDescriptor {
 /** The counts of another process of the worker since the last call. */
 export interface LimitedShare {
   readonly requests: number;
+  /** Failed requests by domain. */
   readonly failures: ReadonlyMap<string, number>;
   readonly values: readonly Counted<LimitedDescriptor>[];
   readonly unlistedAtMost: number;
@@ -36,6 +42,7 @@ export interface LimitedPeriod {
   readonly unlistedAtMost: number;
 }
 
+/** The most values with a count. */
 export const size = 1_000;
 export const periodMs = 60_000;
 /** The most values in a report. */
@@ -44,6 +51,7 @@ export const maxReported = 50;
 const mostShared = 200;
 /** The most domains whose failed requests are counted between two reports. */
 const maxDomains = 100;
+/** What is stored of a value: its first entries, and the start of each text. */
 const maxEntries = 16;
 const maxLength = 128;
 
@@ -53,12 +61,14 @@ export class LimitedValues implements OverLimitObserver {
   readonly #storesValues;
   readonly #sketch = new SpaceSaving<LimitedDescriptor>(size);
   readonly #sampling;
+  /** Requests answered OVER_LIMIT since the start, and how many of them the primary has. */
   #requests = 0;
   #sharedRequests = 0;
   #failures = new Map<string, number>();
+  /** The start of the period. */
   #startMs;
   #startMonotonicMs;
-  /** The most requests of one value that other processes may have counted without listing the value. */
+  /** The most requests of one value that other processes may have counted in the period without listing the value. */
   #missed = 0;
 
   constructor(clock: Clock, storesValues: boolean, random = Math.random) {
@@ -69,15 +79,21 @@ export class LimitedValues implements OverLimitObserver {
     this.#startMonotonicMs = clock.monotonicMs();
   }
 
-  #read(most: number): Omit<LimitedPeriod, 'startMs' | 'seconds'> {
-    const values = this.#sketch.top(most + 1);
-    // The first omitted value bounds all others.
-    const left = values.length > most ? (values.pop()?.count ?? 0) : 0;
-    const unlisted = Math.max(left, this.#sketch.least);
-    return {
-      values: values.map(widen),
-      unlistedAtMost: unlisted + this.#sampling.missedOf(unlisted),
-    };
+  /** Requests answered OVER_LIMIT since the start. */
+  get requests(): number {
+    return this.#requests;
+  }
+
+  overLimit(
+    request: RateLimitRequest,
+    limited: readonly RuleHit[],
+    statuses: readonly DescriptorStatus[],
+    nowSeconds: number,
+  ): void {
+    this.#requests++;
+    if (!this.#storesValues || this.#sampling.skips()) return;
+    this.#countLimited(request, limited, statuses);
+    this.#sampling.counted(nowSeconds);
   }
 
   #countLimited(
@@ -105,6 +121,10 @@ export class LimitedValues implements OverLimitObserver {
     }
   }
 
+  failed(domain: string): void {
+    this.#addFailures(domain, 1);
+  }
+
   #addFailures(domain: string, count: number): void {
     const name = domain.length > maxLength ? cut(domain) : domain;
     const known = this.#failures.get(name);
@@ -117,27 +137,6 @@ export class LimitedValues implements OverLimitObserver {
     const drained = this.#failures;
     this.#failures = new Map();
     return drained;
-  }
-
-  /** Requests answered OVER_LIMIT since the start. */
-  get requests(): number {
-    return this.#requests;
-  }
-
-  overLimit(
-    request: RateLimitRequest,
-    limited: readonly RuleHit[],
-    statuses: readonly DescriptorStatus[],
-    nowSeconds: number,
-  ): void {
-    this.#requests++;
-    if (!this.#storesValues || this.#sampling.skips()) return;
-    this.#countLimited(request, limited, statuses);
-    this.#sampling.counted(nowSeconds);
-  }
-
-  failed(domain: string): void {
-    this.#addFailures(domain, 1);
   }
 
   /** The current period. A finished one is reported once more, and then the next one begins. */
@@ -177,13 +176,25 @@ export class LimitedValues implements OverLimitObserver {
     return share;
   }
 
+  /** The values with the highest counts, at most `most` of them. */
+  #read(most: number): Omit<LimitedPeriod, 'startMs' | 'seconds'> {
+    const values = this.#sketch.top(most + 1);
+    // The first omitted value bounds all others.
+    const left = values.length > most ? (values.pop()?.count ?? 0) : 0;
+    const unlisted = Math.max(left, this.#sketch.least);
+    return {
+      values: values.map(widen),
+      unlistedAtMost: unlisted + this.#sampling.missedOf(unlisted),
+    };
+  }
+
   /** Adds the counts of another process. */
   addShare(share: LimitedShare): void {
     this.#requests += share.requests;
     for (const [domain, count] of share.failures) this.#addFailures(domain, count);
     this.#missed += share.unlistedAtMost;
     for (const { key, item, count, error } of share.values) {
-      // `missed` already includes it, as it does for all values.
+      // So much is added to all values by `#missed`.
       const known = Math.min(count, share.unlistedAtMost);
       const [more, unsure] = [count - known, Math.max(0, error - known)];
       if (more > 0 && !this.#sketch.count(key, more, unsure))
