@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import {
-  createGitStore,
+  GitStore,
   type GitStoreDeps,
   type GitStoreOptions,
 } from '../../control-plane/server/store/git-store.ts';
@@ -36,7 +36,7 @@ export function openGitStore(
   deps: Partial<GitStoreDeps> = {},
 ) {
   const log = createRecordedLog();
-  const store = createGitStore({
+  const store = new GitStore({
     options: toGitStoreOptions(repository, options),
     log,
     clock: systemClock,

@@ -211,17 +211,15 @@ test('git: a change that meant to restore files is not mixed with files that rea
   const changed = { 'a.yaml': ruleText('a', 2), 'b.yaml': ruleText('b', 2) };
   repository.push(changed);
   let readsBefore = Number.POSITIVE_INFINITY;
-  const revertingStore: ConfigStore = {
-    ...store,
-    async read() {
-      // Decided at the call: the initial read may still be running.
-      const isNext = readsBefore-- === 0;
-      const revision = await store.read();
-      if (isNext) repository.push({ 'a.yaml': ruleText('a', 1), 'b.yaml': ruleText('b', 1) });
-      return revision;
-    },
+  const readStore = store.read.bind(store);
+  store.read = async () => {
+    // Decided at the call: the initial read may still be running.
+    const isNext = readsBefore-- === 0;
+    const revision = await readStore();
+    if (isNext) repository.push({ 'a.yaml': ruleText('a', 1), 'b.yaml': ruleText('b', 1) });
+    return revision;
   };
-  const { ask } = await startAdminApi(t, { ...toOptions(), store: revertingStore });
+  const { ask } = await startAdminApi(t, { ...toOptions(), store });
   readsBefore = 0;
   const files = Object.entries(changed).map(([path, text]) => ({ path, text }));
   const target = { store, ask, put: repository.push, link() {} };

@@ -6,7 +6,7 @@ import { trimEnd } from '../../../shared/trim-end.ts';
 import { createDirectoryStore } from './directory-store.ts';
 import { createCredentialReader, type GitCredentialSettings } from './git-command.ts';
 import { createGitSharedText } from './git-shared-text.ts';
-import { createGitStore, type GitStoreOptions } from './git-store.ts';
+import { GitStore, type GitStoreOptions } from './git-store.ts';
 import type { SharedText } from './shared-text.ts';
 import type { ConfigStore } from './store.ts';
 
@@ -51,7 +51,7 @@ export function openStore({ settings, log, clock, environment }: OpenStoreDeps):
     const options = { directory: config.directory, stateDirectory };
     return createDirectoryStore({ options, log, clock });
   }
-  return createGitStore({
+  return new GitStore({
     options: toGitOptions(config, stateDirectory, gitTimeoutMs),
     log,
     clock,

@@ -6,7 +6,7 @@ import test, { type ExecutionContext } from 'ava';
 import { Building } from '../../../control-plane/server/snapshot/building.ts';
 import { SnapshotCache } from '../../../control-plane/server/snapshot/cache.ts';
 import { createDirectoryStore } from '../../../control-plane/server/store/directory-store.ts';
-import { createGitStore } from '../../../control-plane/server/store/git-store.ts';
+import { GitStore } from '../../../control-plane/server/store/git-store.ts';
 import type { ConfigStore } from '../../../control-plane/server/store/store.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { formatProblems } from '../../../shared/rules/problem/problem-text.ts';
@@ -97,7 +97,7 @@ function startOnDirectory(t: ExecutionContext, root: string, state = 'state') {
 function startOnGit(t: ExecutionContext, repository: GitRepository, state = 'state') {
   const stateDirectory = join(repository.folder, state);
   const openStore = (log: RecordedLog) =>
-    createGitStore({
+    new GitStore({
       options: toGitStoreOptions(repository, { ref: 'main', pollMs: 3_600_000, stateDirectory }),
       log,
       clock: systemClock,
