@@ -6,6 +6,7 @@ import { startAdminApi } from '../support/admin-api.ts';
 import type { Random } from '../support/random.ts';
 import { ruleText } from '../support/rules-folder.ts';
 import { damageJson, damageText, strangeWords } from './damage.ts';
+import dictionary from './dictionary.json' with { type: 'json' };
 import { fuzz } from './fuzz-run.ts';
 import { checkNamedProblem } from './named-problem.ts';
 
@@ -15,50 +16,8 @@ const startAdmin = (t: ExecutionContext) =>
     webhook: { secret: 'secret', secretFile: undefined },
   });
 
-const paths = [
-  ...[
-    '/',
-    '/domains',
-    '/domains',
-    '/domains/shop',
-    '/domains/shop',
-    '/domains/a%20b',
-    '/revisions',
-  ],
-  ...['/revisions/current', '/revisions?limit=3', '/validations', '/explanations', '/rollbacks'],
-  ...['/webhooks', '/status', '/status?look=true', '/metrics', '/healthcheck', '/openapi.json'],
-  ...['/workers', '/workers?state=pending', '/lifts', '/lifts'],
-];
-const pathWords = [
-  ...[
-    '/',
-    '//',
-    '..',
-    '%2e%2e',
-    '%2f',
-    '%00',
-    '%',
-    '?',
-    '&',
-    '=',
-    '#',
-    ';',
-    '*',
-    '%ff',
-    '%F0%9F%98%80',
-  ],
-  ...[
-    '?limit=-1',
-    '?limit=1e9',
-    '?message=a',
-    '?__proto__=1',
-    '&constructor[a]=1',
-    '[]',
-    '\\',
-    '|',
-  ],
-  ...['domains', 'revisions', 'x'.repeat(300), '?'.padEnd(9000, 'a=b&')],
-];
+const paths = dictionary.paths;
+const pathWords = [...dictionary.pathWords, 'x'.repeat(300), '?'.padEnd(9000, 'a=b&')];
 const bodies: readonly unknown[] = [
   { yaml: ruleText('shop', 2), message: 'm' },
   { yaml: ruleText('new', 2) },

@@ -8,6 +8,7 @@ import { parseClientArguments } from '../../worker/client/arguments.ts';
 import { runInProcess } from '../support/command-run.ts';
 import type { Random } from '../support/random.ts';
 import { damageText, strangeWords } from './damage.ts';
+import dictionary from './dictionary.json' with { type: 'json' };
 import { fuzz } from './fuzz-run.ts';
 import { checkNamedProblem } from './named-problem.ts';
 
@@ -31,24 +32,7 @@ const samples: readonly (readonly string[])[] = [
   ['completion', 'bash'],
   ['help', 'check'],
 ];
-const words = [
-  ...[
-    '--',
-    '-',
-    '=',
-    ',',
-    '-x',
-    '--json',
-    '--help',
-    '-h',
-    'git:',
-    'git:HEAD',
-    ':',
-    'k=v',
-    '--limit',
-  ],
-  ...['--format', 'human', '--admin-url', '--max-warnings', '1', '-1', '--domain', '--descriptor'],
-];
+const words = dictionary.commands;
 /** These run until a signal ends them. */
 const endless = /serve|watch|wait/;
 

@@ -14,6 +14,7 @@ import { formatProblem } from '../../shared/rules/problem/problem-text.ts';
 import { parseMapping } from '../../worker/metrics/mapping-file.ts';
 import { createMetricMapper } from '../../worker/metrics/metric-mapping.ts';
 import { damageText } from './damage.ts';
+import dictionary from './dictionary.json' with { type: 'json' };
 import { fuzz } from './fuzz-run.ts';
 import { checkNamedProblem } from './named-problem.ts';
 
@@ -64,45 +65,7 @@ const nodeGroups = [
 `,
   'groups: [{name: a, domains: []}]\n',
 ];
-const words: readonly string[] = [
-  ...[
-    '- ',
-    ': ',
-    '[',
-    ']',
-    '{',
-    '}',
-    ',',
-    '*',
-    '**',
-    '$1',
-    '$',
-    '${',
-    '(',
-    ')',
-    '(?P<a>',
-    '.*',
-    '\\',
-  ],
-  ...[
-    '\n',
-    '  ',
-    '&a ',
-    '*a',
-    '<<: ',
-    '.inf',
-    '-.inf',
-    '.nan',
-    '-1',
-    '0',
-    '1e400',
-    '0.5',
-    '1e9',
-    'null',
-  ],
-  ...['match:', 'name:', 'groups:', 'domains:', 'mappings:', 'buckets: [', 'age_buckets: 1000000'],
-  ...['quantile: 2', 'ttl: -1s', 'regex', 'x'.repeat(3000), '"', "'", '|\n'],
-];
+const words: readonly string[] = [...dictionary.mappings, 'x'.repeat(3000)];
 
 function checkProblem(problem: Problem): void {
   // The line with the number of further problems has no position.

@@ -1,40 +1,9 @@
 // Damages good samples: texts, bytes and JSON values get parts cut, repeated, swapped or inserted.
 import type { Random } from '../support/random.ts';
+import dictionary from './dictionary.json' with { type: 'json' };
 
 /** Names and values with an unexpected meaning for some program. */
-export const strangeWords: readonly string[] = [
-  '__proto__',
-  'constructor',
-  'prototype',
-  'hasOwnProperty',
-  'toString',
-  'null',
-  'true',
-  '-0',
-  '1e999',
-  '0x10',
-  '9007199254740993',
-  '18446744073709551616',
-  '..',
-  '../../etc/passwd',
-  '%00',
-  '%2e%2e%2f',
-  '\r\nx-injected: 1',
-  '\n',
-  '\t',
-  '\0',
-  '\u2028',
-  '\u202e',
-  '\ufeff',
-  '\ufffd',
-  '\ud800',
-  '😀',
-  '$&',
-  '$1',
-  '*',
-  '',
-  ' ',
-];
+export const strangeWords: readonly string[] = dictionary.strange;
 
 /** `words` are the tokens of the text's language. */
 export function damageText(random: Random, text: string, words: readonly string[]): string {

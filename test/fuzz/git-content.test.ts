@@ -10,41 +10,12 @@ import { openGitStore } from '../support/git-store.ts';
 import type { Random } from '../support/random.ts';
 import { ruleText } from '../support/rules-folder.ts';
 import { damageText, strangeWords } from './damage.ts';
+import dictionary from './dictionary.json' with { type: 'json' };
 import { fuzz } from './fuzz-run.ts';
 import { checkNamedProblem } from './named-problem.ts';
 
 const secret = 'root:x:0:0';
-const nameParts = [
-  ...[
-    'a',
-    'b',
-    'rules',
-    '.hidden',
-    '..yaml',
-    ' ',
-    '-rf',
-    '--help',
-    'CON',
-    '*',
-    '$(id)',
-    '`id`',
-    "'",
-  ],
-  ...[
-    'é',
-    '😀',
-    '\t',
-    '\n',
-    '\\',
-    '"',
-    ':',
-    '~',
-    '%2e%2e',
-    'x'.repeat(200),
-    '__proto__',
-    '\x1b[31m',
-  ],
-];
+const nameParts = [...dictionary.fileNames, 'x'.repeat(200)];
 const modes = ['100644', '100644', '100644', '100755', '120000', '160000'];
 
 interface Entry {

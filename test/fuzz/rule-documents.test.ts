@@ -12,6 +12,7 @@ import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { fromResource, toResource } from '../../shared/rules/wire/resource.ts';
 import type { Random } from '../support/random.ts';
 import { damageText, strangeWords } from './damage.ts';
+import dictionary from './dictionary.json' with { type: 'json' };
 import { fuzz } from './fuzz-run.ts';
 import { checkNamedProblem } from './named-problem.ts';
 
@@ -25,27 +26,7 @@ function readSamples(folder: string): string[] {
 const goodSamples = [...readSamples('good'), ...readSamples('warned')];
 const samples = [...goodSamples, ...readSamples('bad')];
 
-const words: readonly string[] = [
-  ...['domain: a\n', 'descriptors:\n', '- key: b\n', '  - key: c\n', '    value: d*\n'],
-  ...['  rate_limit:\n', '  rate_limit: {unit: hour, requests_per_unit: 4}\n', 'unlimited: true'],
-  ...['    unit: second\n', '    requests_per_unit: 5\n', 'replaces: [{name: e}]', 'name: e\n'],
-  ...['shadow_mode: true\n', 'share_threshold: true\n', 'metadata: {a: [1]}\n', '  descriptors:\n'],
-  ...[
-    '---\n',
-    '...\n',
-    '%YAML 1.2\n',
-    '&a ',
-    '*a',
-    '<<: *a\n',
-    '!!str ',
-    '!!int ',
-    '!x ',
-    '? ',
-    ': ',
-  ],
-  ...['- ', '[', ']', '{', '}', ',', '#', '|\n', '>-\n', '"', "'", '\\x', '\r', '\n\n', '  ', '\t'],
-  ...['0777', '1:30', '.inf', '.nan', '1_000', '2026-11-21', '~', 'yes', '0b2', '-', '=', '@', '`'],
-];
+const words: readonly string[] = dictionary.rules;
 
 function toSample(random: Random): string {
   if (random.chance(0.2)) {
