@@ -227,8 +227,9 @@ test.serial(
       `${ended} ended with a problem, ${answered} answers, ${ads.log.lines.length} lines of log`,
     );
     t.true(ended > 0 && answered > 0);
-    const innocent = callDiscovery(t, ads.port, aggregated.StreamAggregatedResources);
-    innocent.send({ node: { id: 'innocent' } });
+    const innocent = callDiscovery(t, ads.port, aggregated.StreamAggregatedResources, {
+      node: { id: 'innocent' },
+    });
     t.is((await innocent.next()).resources?.length, 2);
     innocent.close();
     ads.set(snapshotOf({ a: createResource('a', Buffer.of(1)).version }));

@@ -111,11 +111,12 @@ export interface CallerOptions {
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** A stream on its own connection, which is closed when its owner ends. */
+/** A stream on its own connection, which is closed when its owner ends; `first` is its first request. */
 export function callDiscovery<Request extends object, Response>(
   t: Owner,
   port: number,
   method: MethodDefinition<Request, Response, Request, Response>,
+  first?: Request,
   options: CallerOptions = {},
 ): DiscoveryCaller<Request, Response> {
   const client = new Client(
@@ -143,9 +144,12 @@ export function callDiscovery<Request extends object, Response>(
     client.close();
   };
   t.teardown(close);
+  const send = (request: Request) =>
+    void stream.write({ typeUrl: rateLimitConfigTypeUrl, ...request });
+  if (first !== undefined) send(first);
   return {
     waiting,
-    send: (request) => void stream.write({ typeUrl: rateLimitConfigTypeUrl, ...request }),
+    send,
     async next(timeoutMs) {
       const hasCome = () => waiting.length > 0 || status !== undefined;
       await eventually('a response', hasCome, timeoutMs);

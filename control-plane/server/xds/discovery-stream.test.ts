@@ -25,8 +25,7 @@ test('a request at the limits of names, versions and nodes is answered', async (
     { node: { id: 'x'.repeat(16 * 1_024 - 1), cluster: 'y' } },
     { node: { id: 'w', metadata: instance } },
   ]) {
-    const worker = callDiscovery(t, ads.port, sotw);
-    worker.send(message);
+    const worker = callDiscovery(t, ads.port, sotw, message);
     t.is((await worker.next()).nonce, '1');
     t.is(ads.server.workers.list().at(-1)?.node.holds, message.versionInfo);
     worker.close();
@@ -121,8 +120,7 @@ test('the log shows 200 characters of an id and 1,000 of a refusal', async (t) =
     ['a'.repeat(200), 'x'.repeat(1_000), 'x'.repeat(1_000)],
     ['a'.repeat(201), 'y'.repeat(1_001), `${'y'.repeat(1_000)}...`],
   ] as const) {
-    const worker = callDiscovery(t, ads.port, sotw);
-    worker.send({ node: { id } });
+    const worker = callDiscovery(t, ads.port, sotw, { node: { id } });
     const { nonce = '', versionInfo } = await worker.next();
     worker.send({ responseNonce: nonce, errorDetail: { message: text } });
     await eventually('it is recorded', () => ads.server.workers.list()[0]?.nacked !== undefined);

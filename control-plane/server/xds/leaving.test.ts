@@ -85,8 +85,7 @@ for (const [how, leave] of goodbyes) {
 
 test('a worker that cancels its call and closes its channel has not vanished', async (t) => {
   const { ads, workers, gone } = await setUp(t);
-  const stream = callDiscovery(t, ads.port, sotw);
-  stream.send({ node: { id: 'w-1' } });
+  const stream = callDiscovery(t, ads.port, sotw, { node: { id: 'w-1' } });
   await stream.next();
   stream.close();
   await eventually('it has left', () => workers.list().length === 0);
@@ -143,8 +142,9 @@ test('a second stream of a connected instance is refused by name, and the first 
   const { ads, workers, open, counted } = await setUp(t);
   await open('w-1', 'i-1');
   const [{ address } = { address: '' }] = workers.list();
-  const second = callDiscovery(t, ads.port, sotw);
-  second.send({ node: { id: 'w-2', metadata: metadataOf('i-1') } });
+  const second = callDiscovery(t, ads.port, sotw, {
+    node: { id: 'w-2', metadata: metadataOf('i-1') },
+  });
   const { code, details } = await second.status();
   const text = `instance 'i-1' of worker 'w-1' is connected already, from ${address}`;
   t.deepEqual([code, details], [6, text]);
@@ -173,8 +173,9 @@ test('a worker that resets its stream and opens the next one at once is not refu
 
 test('an instance that is too long is refused, and the message names the key', async (t) => {
   const { ads } = await setUp(t);
-  const stream = callDiscovery(t, ads.port, sotw);
-  stream.send({ node: { id: 'w-1', metadata: metadataOf('i'.repeat(1_025)) } });
+  const stream = callDiscovery(t, ads.port, sotw, {
+    node: { id: 'w-1', metadata: metadataOf('i'.repeat(1_025)) },
+  });
   const { code, details } = await stream.status();
   t.deepEqual([code, details], [3, "ratelane.instance in the node's metadata is too long"]);
 });

@@ -35,8 +35,7 @@ test('status names the workers that cannot enforce fields of the rules', async (
   const [key, value] = extensionsAnnouncement;
   const metadata = { fields: { [key]: { stringValue: value } } };
   const connect = async (node: object) => {
-    const stream = callDiscovery(t, port, sotw);
-    stream.send({ node });
+    const stream = callDiscovery(t, port, sotw, { node });
     const { versionInfo = '', nonce = '' } = await stream.next();
     stream.send({ versionInfo, responseNonce: nonce });
   };

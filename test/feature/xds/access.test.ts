@@ -51,13 +51,13 @@ function toTls({ cert, key }: TestCertificate, clientCa?: string) {
 }
 
 function presenting({ cert, key }: TestCertificate) {
-  return credentials.createSsl(Buffer.from(caCertificate), Buffer.from(key), Buffer.from(cert));
+  const [ca, ...own] = [caCertificate, key, cert].map((pem) => Buffer.from(pem));
+  return { credentials: credentials.createSsl(ca, ...own) };
 }
 
 test('TLS: a client that trusts the CA gets its configuration', async (t) => {
   const ads = await startAds(t, { snapshot, tls: toTls(serverCertificate) });
-  const worker = callDiscovery(t, ads.port, sotw, { credentials: trusting });
-  worker.send({ node });
+  const worker = callDiscovery(t, ads.port, sotw, { node }, { credentials: trusting });
   t.is((await worker.next()).versionInfo, snapshot.version);
 });
 
@@ -65,8 +65,7 @@ test('mutual TLS: a certificate of a CA is required, whatever names are in it', 
   const cas = caCertificate + namelessCertificate.cert;
   const ads = await startAds(t, { snapshot, tls: toTls(serverCertificate, cas) });
   for (const certificate of [clientCertificate, namelessCertificate]) {
-    const worker = callDiscovery(t, ads.port, sotw, { credentials: presenting(certificate) });
-    worker.send({ node });
+    const worker = callDiscovery(t, ads.port, sotw, { node }, presenting(certificate));
     t.is((await worker.next()).versionInfo, snapshot.version);
     worker.close();
   }
@@ -103,14 +102,11 @@ test('a token in the request metadata decides, and the reason does not contain i
         ? { ok: true }
         : { ok: false, reason: 'the token is missing or unknown' },
   });
-  const known = callDiscovery(t, ads.port, sotw, {
-    metadata: { authorization: 'Bearer secret-one' },
-  });
-  known.send({ node });
+  const metadata = { authorization: 'Bearer secret-one' };
+  const known = callDiscovery(t, ads.port, sotw, { node }, { metadata });
   t.is((await known.next()).versionInfo, snapshot.version);
   for (const metadata of [{}, { authorization: 'Bearer secret-two' }]) {
-    const stranger = callDiscovery(t, ads.port, sotw, { metadata });
-    stranger.send({ node });
+    const stranger = callDiscovery(t, ads.port, sotw, { node }, { metadata });
     const { code, details } = await stranger.status();
     t.is(code, 16);
     t.is(details, 'the token is missing or unknown');
@@ -154,10 +150,8 @@ test('a stream whose token is revoked ends, is no longer a worker, and others st
     }),
   });
   const open = async (token: string, id: string) => {
-    const worker = callDiscovery(t, ads.port, sotw, {
-      metadata: { authorization: `Bearer ${token}` },
-    });
-    worker.send({ node: { id } });
+    const metadata = { authorization: `Bearer ${token}` };
+    const worker = callDiscovery(t, ads.port, sotw, { node: { id } }, { metadata });
     await worker.next();
     return worker;
   };
@@ -176,8 +170,7 @@ test('a stream ends when its client certificate has expired, or its CA is remove
   const cas = caCertificate + namelessCertificate.cert;
   const ads = await startAds(t, { snapshot, clock, tls: toTls(serverCertificate, cas) });
   const open = async (certificate: TestCertificate) => {
-    const worker = callDiscovery(t, ads.port, sotw, { credentials: presenting(certificate) });
-    worker.send({ node });
+    const worker = callDiscovery(t, ads.port, sotw, { node }, presenting(certificate));
     await worker.next();
     return worker;
   };

@@ -28,6 +28,7 @@ async function startAttacked(t: ExecutionContext, options: AdsFixtureOptions = {
       t,
       ads.port,
       sotw,
+      undefined,
       options.tls ? { credentials: credentials.createSsl(Buffer.from(caCertificate)) } : {},
     );
   const worker = open();

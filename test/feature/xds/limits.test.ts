@@ -82,8 +82,7 @@ for (const { title, bytes, status } of badRequests) {
     raw.stream.write(bytes);
     t.is(await raw.status(), status);
     if (status.startsWith('3')) t.deepEqual(reasons, ['bad_request']);
-    const worker = callDiscovery(t, ads.port, sotw);
-    worker.send({ node });
+    const worker = callDiscovery(t, ads.port, sotw, { node });
     t.is((await worker.next()).versionInfo, small.version);
   });
 }
@@ -117,8 +116,7 @@ test('too many requests end the stream; answers to responses do not count', asyn
   const { metrics, reasons } = recordDrops();
   const limits = { requestBurst: 5, requestsPerSecond: 0.001 };
   const ads = await startAds(t, { snapshot: small, limits, metrics });
-  const worker = callDiscovery(t, ads.port, sotw);
-  worker.send({ node });
+  const worker = callDiscovery(t, ads.port, sotw, { node });
   for (let turn = 0; turn < 20; turn++) {
     const { versionInfo = '', nonce = '' } = await worker.next();
     worker.send({ versionInfo, responseNonce: nonce });
@@ -190,16 +188,14 @@ test('streams beyond the limit are refused, and admitted when others have left',
     worker.send({ node });
     await worker.next();
   }
-  const third = callDiscovery(t, ads.port, sotw);
-  third.send({ node });
+  const third = callDiscovery(t, ads.port, sotw, { node });
   const { code, details } = await third.status();
   t.is(code, 8);
   t.is(details, 'there are 2 streams already');
   t.deepEqual(reasons, ['too_many_streams']);
   workers[0]?.close();
   await eventually('one has left', () => ads.server.workers.list().length === 1);
-  const fourth = callDiscovery(t, ads.port, sotw);
-  fourth.send({ node });
+  const fourth = callDiscovery(t, ads.port, sotw, { node });
   t.is((await fourth.next()).versionInfo, small.version);
 });
 
@@ -231,8 +227,7 @@ test('a stream that is not read is cut off; others on its connection and elsewhe
   raw.stream.write(request({ node: { id: 'slow' } }));
   const neighbour = openOn(raw.session);
   neighbour.stream.write(request());
-  const elsewhere = callDiscovery(t, ads.port, sotw);
-  elsewhere.send({ node });
+  const elsewhere = callDiscovery(t, ads.port, sotw, { node });
   await elsewhere.next();
   await eventually('the slow one is gone', () => ads.server.workers.list().length === 2);
   t.deepEqual(reasons, ['slow_reader']);
@@ -309,8 +304,7 @@ test('a peer that answers pings stays', async (t) => {
 test('a stop ends streams with a reason, and does not wait for those that do not read', async (t) => {
   const ads = await startAds(t, { snapshot: small });
   ads.choose(({ id }) => (id === 'stuck' ? large : small));
-  const worker = callDiscovery(t, ads.port, sotw);
-  worker.send({ node });
+  const worker = callDiscovery(t, ads.port, sotw, { node });
   await worker.next();
   const stuck = await openRaw(t, ads);
   stuck.stream.pause();

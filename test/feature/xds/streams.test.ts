@@ -38,8 +38,7 @@ function contents({ resources = [] }: DiscoveryResponseMessage): string[] {
 
 test('a worker gets everything, then each change, and the record shows its version', async (t) => {
   const ads = await startAds(t, { snapshot: first });
-  const worker = callDiscovery(t, ads.port, sotw);
-  worker.send({ node });
+  const worker = callDiscovery(t, ads.port, sotw, { node });
   const one = await worker.next();
   t.is(one.versionInfo, first.version);
   t.is(one.typeUrl, 'type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig');
@@ -81,8 +80,7 @@ test('a worker gets everything, then each change, and the record shows its versi
 
 test('after a restart of the control plane, workers that hold the version get nothing', async (t) => {
   const before = await startAds(t, { snapshot: first });
-  const worker = callDiscovery(t, before.port, sotw);
-  worker.send({ node });
+  const worker = callDiscovery(t, before.port, sotw, { node });
   const one = await worker.next();
   worker.send(accept(one));
   const ended = worker.status();
@@ -95,8 +93,7 @@ test('after a restart of the control plane, workers that hold the version get no
     snapshot: snapshotOf({ mail: 'one', shop: 'one' }),
     metrics: { ...noMetrics, responseSent: (_mode, bytes) => void sent.push(bytes) },
   });
-  const byVersion = callDiscovery(t, after.port, sotw);
-  byVersion.send({ ...accept(one) });
+  const byVersion = callDiscovery(t, after.port, sotw, { ...accept(one) });
   const byResources = callDiscovery(t, after.port, delta);
   const held = [...first.resources].map(([name, { version }]) => [name, version] as const);
   byResources.send({ node, initialResourceVersions: Object.fromEntries(held) });
@@ -126,11 +123,9 @@ test('streams, responses and answers are counted by protocol', async (t) => {
       dropped: (reason) => void counted.push(reason),
     },
   });
-  const worker = callDiscovery(t, ads.port, sotw);
-  worker.send({ node });
+  const worker = callDiscovery(t, ads.port, sotw, { node });
   worker.send(accept(await worker.next()));
-  const other = callDiscovery(t, ads.port, delta);
-  other.send({ node: { ...node, id: 'other' } });
+  const other = callDiscovery(t, ads.port, delta, { node: { ...node, id: 'other' } });
   const one = await other.next();
   other.send({ responseNonce: one.nonce ?? '', errorDetail: { message: 'no' } });
   await eventually('both have answered', () => counted.length === 4);
@@ -144,11 +139,9 @@ test('streams, responses and answers are counted by protocol', async (t) => {
 test('the provider decides by node, and a node whose choice changes is notified', async (t) => {
   const ads = await startAds(t, { snapshot: first });
   ads.choose(({ cluster }) => (cluster === 'edge' ? first : undefined));
-  const edge = callDiscovery(t, ads.port, sotw);
-  edge.send({ node });
+  const edge = callDiscovery(t, ads.port, sotw, { node });
   t.is((await edge.next()).versionInfo, first.version);
-  const other = callDiscovery(t, ads.port, sotw);
-  other.send({ node: { id: 'other', cluster: 'core' } });
+  const other = callDiscovery(t, ads.port, sotw, { node: { id: 'other', cluster: 'core' } });
   await eventually('both are known', () => ads.server.workers.list().length === 2);
   t.is(ads.server.workers.list()[1]?.sent, undefined);
   ads.choose(({ cluster }) => (cluster === 'edge' ? first : second));
@@ -158,8 +151,7 @@ test('the provider decides by node, and a node whose choice changes is notified'
 
 test('the dedicated service streams without a type, and refuses another', async (t) => {
   const ads = await startAds(t, { snapshot: first });
-  const worker = callDiscovery(t, ads.port, dedicated);
-  worker.send({ node, typeUrl: '' });
+  const worker = callDiscovery(t, ads.port, dedicated, { node, typeUrl: '' });
   t.is((await worker.next()).versionInfo, first.version);
   worker.send({ node, typeUrl: 'type.googleapis.com/other.Type' });
   const { code, details } = await worker.status();
@@ -169,8 +161,10 @@ test('the dedicated service streams without a type, and refuses another', async 
 
 test('other types on an aggregated stream stay unanswered; the node of the first request counts', async (t) => {
   const ads = await startAds(t, { snapshot: first });
-  const worker = callDiscovery(t, ads.port, sotw);
-  worker.send({ node, typeUrl: 'type.googleapis.com/other.Type' });
+  const worker = callDiscovery(t, ads.port, sotw, {
+    node,
+    typeUrl: 'type.googleapis.com/other.Type',
+  });
   worker.send({});
   t.is((await worker.next()).versionInfo, first.version);
   t.is(ads.server.workers.list()[0]?.node.id, 'worker-1');
@@ -179,8 +173,7 @@ test('other types on an aggregated stream stay unanswered; the node of the first
 
 test('a client that sends no more gets a clean end', async (t) => {
   const ads = await startAds(t, { snapshot: first });
-  const worker = callDiscovery(t, ads.port, sotw);
-  worker.send({ node });
+  const worker = callDiscovery(t, ads.port, sotw, { node });
   await worker.next();
   worker.halfClose();
   t.is((await worker.status()).code, 0);
