@@ -1,41 +1,14 @@
+// Tests how hosts with ports are parsed, as reviewed lines: host-port.txt. `REWRITE=1` rewrites them.
 import test from 'ava';
+import { testLines } from '../test/support/reviewed-lines.ts';
 import { isLoopback, parseHostPort } from './host-port.ts';
 
-const read: [string, { host: string; port: number }][] = [
-  ['localhost:6379', { host: 'localhost', port: 6379 }],
-  [':9090', { host: '', port: 9090 }],
-  ['10.0.0.1:0', { host: '10.0.0.1', port: 0 }],
-  ['[::1]:6379', { host: '::1', port: 6379 }],
-  ['a-b.c_d:65535', { host: 'a-b.c_d', port: 65535 }],
-];
-for (const [text, value] of read) {
-  test(`${text} is a host and a port`, (t) => {
-    t.deepEqual(parseHostPort(text, 0), { ok: true, value });
-  });
-}
-
-const refused: [string, string][] = [
-  ['localhost', 'the port is missing'],
-  ['localhost:', 'the port is missing'],
-  ['', 'the port is missing'],
-  ['localhost:redis', 'the port is not a number from 1 to 65535'],
-  ['localhost:0', 'the port is not a number from 1 to 65535'],
-  ['localhost:65536', 'the port is not a number from 1 to 65535'],
-  ['localhost:0x10', 'the port is not a number from 1 to 65535'],
-  ['localhost: 1', 'the port is not a number from 1 to 65535'],
-  ['a:1,b:2', 'the port is not a number from 1 to 65535'],
-  ['::1', 'the port is not a number from 1 to 65535'],
-  ['[::1', 'an IPv6 address needs brackets'],
-  ['[::1]6379', 'an IPv6 address needs brackets'],
-  ['my host:1', 'the host has an invalid character'],
-  ['http//x:1', 'the host has an invalid character'],
-  ['pass@host:1', 'the host has an invalid character'],
-];
-for (const [text, reason] of refused) {
-  test(`${JSON.stringify(text)} is no host and port: ${reason}`, (t) => {
-    t.deepEqual(parseHostPort(text, 1), { ok: false, reason });
-  });
-}
+/** `(LOWEST PORT) "TEXT"`. */
+testLines(test, new URL('host-port.txt', import.meta.url), (given) => {
+  const [lowest = '', text = ''] = given.split(/(?<=^\(\d\)) /);
+  const parsed = parseHostPort(JSON.parse(text), lowest[1] === '0' ? 0 : 1);
+  return parsed.ok ? `host '${parsed.value.host}', port ${parsed.value.port}` : parsed.reason;
+});
 
 for (const host of [
   'localhost',

@@ -9,81 +9,23 @@ import { generatedSections } from './generated-sections.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 
-/** Each with its replacement. */
-const terms: readonly (readonly [RegExp, string])[] = [
-  [/\b(?:tells?|telling|told)\b/gi, 'report, notify, log, include; distinguish'],
-  [/\b(?:says?|said|saying)\b/gi, 'report, state, name, contain, declare'],
-  [/\b(?:hears?|heard)\b/gi, 'receive, be notified'],
-  [/\bkn(?:ows?|own|ew) of\b/gi, 'have, be notified of'],
-  [/\blook(?:s|ed|ing)?\b(?! like| up|-alike)/gi, 'poll, check, read, search, peek'],
-  [/\b(?:go|goes|going|went|gone) on\b/gi, 'continue, resume'],
-  [/\b(?:comes?|came|coming) back\b/gi, 'reconnect, recover, return'],
-  [/\b(?:is|are|was|were) there again\b/gi, 'can be reached again'],
-  [/\banew\b/gi, 'again, start empty, restart'],
-  [/\b(?:hold|holds|held|holding) up\b/gi, 'block, delay'],
-  [/\b(?:stand|stands|stood|standing) still\b/gi, 'stall'],
-  [/\bbrief(?:s|ed|ing)?\b/gi, 'start, configure'],
-  [/\bdeeds?\b/gi, 'audit entry'],
-  [/\btwins?\b/gi, 'copy'],
-  [/\blast come\b/gi, 'newest'],
-  [/\btroubles?\b/gi, 'error, problem'],
-  [/(?<!:)\bauthorit(?:y|ies)\b/gi, 'CA'],
-  [/\b(?:some|no|every|any)body\b/gi, 'the caller, no worker, all workers, operators'],
-  [/\bpeople\b/gi, 'operators, users, authors'],
-  [/\b(?:that|which) (?:is|are) none\b/gi, 'invalid'],
-  [/\bhits that were too many\b/gi, 'hits over the limit'],
-];
-
-/** Parts of names, each with its replacement. */
-const nameTerms: readonly (readonly [RegExp, string])[] = [
-  [/^(?:tells?|telling|told)$/, 'report, notify, log'],
-  [/^(?:says?|said|saying)$/, 'log, report, describe; verdict'],
-  [/^(?:hears?|heard)$/, 'receive'],
-  [/^(?:look|looks|looked|looking)$/, 'poll, check, read, search, peek'],
-  [/^(?:takes?|took|taken|taking)$/, 'accept, receive, drain, acquire, apply'],
-  [/^(?:keep|keeps|kept|keeping)$/, 'store, retain'],
-  [/^held$/, 'known, pending, buffered'],
-  [/^(?:places?|placed|placing)$/, 'position, section, index, address, share'],
-  [/^(?:whole|wholes)$/, 'revision, complete, full'],
-  [/^anew$/, 'again, restarted'],
-  [/^brief$/, 'start, configure'],
-  [/^deeds?$/, 'audit entry'],
-  [/^twins?$/, 'copy'],
-  [/^troubles?$/, 'error, problem'],
-  [/^(?:authority|authorities)$/, 'ca'],
-  [/^(?:some|no|every|any)body$/, 'the caller, no worker, all workers'],
-  [/^people$/, 'operators, users'],
-];
-
-/** Names that have such a part: where, which, and why. */
-const goodNames: readonly (readonly [files: RegExp, name: RegExp, reason: string])[] = [
-  [/./, /(?:taken?|takes?|taking|held)_?back/i, 'a state of a revision, in the glossary'],
-  [/./, /[tT]ake(?:n)?_?[oO]ver/, 'a leader takes over'],
-  [/./, /[lL]ook(?:ed|ing)?_?[uU]p/, 'a lookup of rules or in DNS'],
-  [/./, /[lL]ook_?[aA]like/, 'characters that look alike'],
-  [/./, /[kK]eep_?(?:[aA]live|[cC]ase)/, 'of HTTP and TCP; an option of protobuf'],
-  [/./, /[iI]n_?[pP]lace/, 'written in place, not atomically'],
-  [/./, /^took(?:Ms)?$/, 'how long it took'],
-  [/rollout/, /^held(?:Ms)?$|^isHeldByAll$/, 'the hold of a step, as its setting names it'],
-  [/rollout|record|fault|test\/support/, /^whole$/, 'a field of the record'],
-  [/./, /^HeldByKey$|^#?[hH]eld$/, 'what V8 holds by its key'],
-  [/./, /^looks$/, 'a field of the API between control planes'],
-  [/redis-settings/, /^whole$/, 'a value of a setting'],
-  [/audit|activity|\/minute/, /^deeds$/, 'a field of the admin API'],
-  [
-    /coverage|fleet-status|command\/test|controllers\/(?:index|domains)|status-report|verdict|change-page/,
-    /^place$|^RulePlace$/,
-    'a field of JSON for users',
-  ],
-  [/controllers\/index/, /^look$/, 'a parameter of the admin API'],
-  [/\/request-head\.ts/, /^authority$/, 'a header of HTTP/2'],
-  [
-    /remembering\.test|scenarios\.test|watch\.test|status-report\.test|verdict\.test/,
-    /^(?:look|told|kept|held|says|trouble|nobody)$/,
-    'a word of reviewed lines',
-  ],
-  [/router-package|client-fields/, /^(?:taken|everybody)$/, 'of the application that is tested'],
-];
+/** The three lists of plain-words.txt. */
+const [terms = [], nameTerms = [], goodNames = []] = readFileSync(
+  join(import.meta.dirname, 'plain-words.txt'),
+  'utf8',
+)
+  .split(/^# .*\n/m)
+  .slice(1)
+  .map((list, at) =>
+    list
+      .trim()
+      .split('\n')
+      .map((line) => {
+        const [pattern = '', ...rest] = line.split(' → ');
+        const name = new RegExp(at === 2 ? (rest[0] ?? '') : '');
+        return { pattern: new RegExp(pattern, at === 0 ? 'gi' : ''), name, instead: rest[0] ?? '' };
+      }),
+  );
 
 export interface FoundWord {
   readonly position: string;
@@ -99,7 +41,7 @@ export function findPlainWords(file: string, content: string): FoundWord[] {
   const isPage = /\.md$|NOTES\.txt$/.test(file);
   const sentences = isPage ? sentencesOfPage(file, content) : sentencesOfCode(content, comment);
   return sentences.flatMap(({ text, line }) =>
-    terms.flatMap(([pattern, instead]) =>
+    terms.flatMap(({ pattern, instead }) =>
       [...text.matchAll(pattern)].map(([word]) => ({
         position: `${file}:${line}`,
         word,
@@ -191,7 +133,7 @@ const ownName = /(?<![\w$]|(?<!\.)\.)[A-Za-z_$][\w$]*/g;
 const partEnd = /(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_$]+/;
 
 function isGood(file: string, name: string): boolean {
-  return goodNames.some(([files, names]) => files.test(file) && names.test(name));
+  return goodNames.some(({ pattern, name: names }) => pattern.test(file) && names.test(name));
 }
 
 /** Finds the names in the code of a file that have one of the `nameTerms`, each once. */
@@ -201,9 +143,9 @@ export function findPlainNames(file: string, content: string): FoundWord[] {
     for (const [name] of line.matchAll(ownName)) {
       if (found.has(name) || isGood(file, name)) continue;
       const parts = name.split(partEnd).map((part) => part.toLowerCase());
-      const [, instead] =
-        nameTerms.find(([pattern]) => parts.some((part) => pattern.test(part))) ?? [];
-      if (instead !== undefined) {
+      const term = nameTerms.find(({ pattern }) => parts.some((part) => pattern.test(part)));
+      if (term !== undefined) {
+        const { instead } = term;
         found.set(name, { position: `${file}:${at + 1}`, word: name, instead, text: line });
       }
     }

@@ -46,7 +46,6 @@ const goTools = [
   { command: 'compose-spec', goPackage: 'github.com/compose-spec/compose-go/v2/cmd' },
   { command: 'chart-check', goPackage: './chart-check' },
   { command: 'proto-set', goPackage: './proto-set' },
-  { command: 'helm', goPackage: 'helm.sh/helm/v3/cmd/helm' },
   { command: 'etcd', goPackage: 'go.etcd.io/etcd/server/v3', sources: 'go-servers' },
   {
     command: 'kube-apiserver',

@@ -19,7 +19,6 @@ const commands = {
   'compose-spec': present,
   'chart-check': present,
   'proto-set': present,
-  helm: present,
   etcd: present,
   'kube-apiserver': present,
   promtool: present,

@@ -18,7 +18,7 @@ const quickCommands = ['redis-server', 'memcached', 'git'];
 /** Single tests check for these themselves, and are skipped if they are missing. */
 const toolFinder = 'test/support/installed-tool.ts';
 const toolName =
-  /'(?:chart-check|compose-spec|curl|grpcurl|h2load|h2spec|helm|nghttp|promtool|proto-set)'/;
+  /'(?:chart-check|compose-spec|curl|grpcurl|h2load|h2spec|nghttp|promtool|proto-set)'/;
 
 export interface TestNeeds {
   /** Commands without which the file cannot run at all. */

@@ -33,25 +33,6 @@ test('a wildcard matches the same texts as trying all possibilities', (t) => {
   t.true(matched > 100);
 });
 
-const cases: [pattern: string, text: string, matches: boolean][] = [
-  ['img_*', 'img_', true],
-  ['img_*', 'img', false],
-  ['/v1/*/edit', '/v1//edit', true],
-  ['/v1/*/edit', '/v1/edit', false],
-  ['/v1/*/edit', '/v1/9/edit/', false],
-  ['aba*aba', 'ababa', false],
-  ['aba*aba', 'abaaba', true],
-  ['a*bc*c', 'abc', false],
-  ['x**y', 'xy', true],
-  ['*', '', true],
-  ['a.b+(c)*[d]', 'axbb(c)[d]', false],
-];
-for (const [wildcard, text, expected] of cases) {
-  test(`'${wildcard}' ${expected ? 'matches' : 'does not match'} '${text}'`, (t) => {
-    t.is(matchesWildcard(parseWildcard(wildcard), text), expected);
-  });
-}
-
 test('a long text that almost matches many stars costs little', (t) => {
   const wildcard = parseWildcard(`${'a*'.repeat(1000)}b`);
   const text = `${'a'.repeat(100_000)}c`;

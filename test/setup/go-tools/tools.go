@@ -8,6 +8,5 @@ import (
 	_ "github.com/compose-spec/compose-go/v2/cmd"
 	_ "github.com/fullstorydev/grpcurl/cmd/grpcurl"
 	_ "github.com/summerwind/h2spec/cmd/h2spec"
-	_ "helm.sh/helm/v3/cmd/helm"
 	_ "helm.sh/helm/v3/pkg/lint"
 )
