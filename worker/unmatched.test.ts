@@ -8,8 +8,7 @@ descriptors:
   - key: customer
     rate_limit: {unit: hour, requests_per_unit: 100}
     descriptors:
-      - key: plans
-        rate_limit: {unit: hour, requests_per_unit: 10}
+      - {key: plans, rate_limit: {unit: hour, requests_per_unit: 10}}
 `;
 
 function setUp(yaml = shop) {

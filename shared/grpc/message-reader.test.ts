@@ -38,9 +38,8 @@ test('messages are read as they were written, however they are split', (t) => {
         const end = Math.min(wire.length, position + (sizes[turn % sizes.length] ?? 1));
         reader.add(wire, position, end);
         position = end;
-        for (let next = reader.next(); next.kind === 'message'; next = reader.next()) {
+        for (let next = reader.next(); next.kind === 'message'; next = reader.next())
           received.push([next.flag, Buffer.from(next.bytes)]);
-        }
       }
       t.deepEqual(
         received,
@@ -57,9 +56,8 @@ test('a message takes no more memory than it has bytes, also when it arrives in 
   const budget = createBudget();
   const reader = new MessageReader(maxMessageBytes, budget);
   const wire = toMessage(Buffer.alloc(maxMessageBytes));
-  for (let position = 0; position < wire.length; position += 1000) {
+  for (let position = 0; position < wire.length; position += 1000)
     reader.add(wire, position, Math.min(wire.length, position + 1000));
-  }
   t.is(reader.next().kind, 'message');
   t.is(budget.buffered, wire.length);
 });

@@ -97,9 +97,8 @@ test('an expression describes a whole origin; headers are exposed, and preflight
     const { status, headers } = await of('https://a.shop');
     t.deepEqual([status, headers.get('access-control-expose-headers')], [204, 'etag, x-a']);
   }
-  for (const other of ['https://a.shop.evil', 'http://https://a.shop', 'https://a-b.shop']) {
+  for (const other of ['https://a.shop.evil', 'http://https://a.shop', 'https://a-b.shop'])
     t.is((await of(other)).status, 403, other);
-  }
   const asked = { 'access-control-request-method': 'GET' };
   const preflight = await of('https://a.shop', asked, 'OPTIONS');
   t.is(preflight.headers.get('access-control-max-age'), '60');

@@ -165,9 +165,8 @@ test('501 states that the method is not implemented, and the log has no line abo
 });
 
 test('headers and statuses that cannot be sent become 500, not a broken connection', async (t) => {
-  for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+  for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS'])
     t.is((await client.send(method, '/broken')).status, 500, method);
-  }
 });
 
 test("the client's request id is kept if it is well-formed", async (t) => {

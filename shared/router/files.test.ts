@@ -103,9 +103,8 @@ test('a range is answered with these bytes alone, one that is not there with 416
   t.like(some.headers, { 'content-range': 'bytes 2-4/10', 'content-length': '3' });
   const last = await get('/assets/docs/a%20b.txt', { range: 'bytes=-3' });
   t.deepEqual([last.status, last.text], [206, '789']);
-  for (const range of ['bytes=-50', 'bytes=a-b', 'bytes=0-1 x', 'bytes=0-0,2-3', 'bytes=5-2']) {
+  for (const range of ['bytes=-50', 'bytes=a-b', 'bytes=0-1 x', 'bytes=0-0,2-3', 'bytes=5-2'])
     t.like(await get('/assets/docs/a%20b.txt', { range }), { status: 200, text: '0123456789' });
-  }
   const beyond = await get('/assets/docs/a%20b.txt', { range: 'bytes=50-' });
   t.is(beyond.status, 416);
   t.like(beyond.headers, {

@@ -162,9 +162,8 @@ test('a method that takes too long is aborted, and its caller is answered 503', 
       void (method === 'PATCH' && (await once(signal, 'abort'))),
   });
   const client = await createTestClient({ _folder: { folder }, '': { Default } });
-  for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH']) {
+  for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH'])
     t.is((await client.send(method, '/')).status, 503);
-  }
   await aborted.promise;
   await eventually('what comes late is ended', () => late.destroyed);
   const [report] = client.reports;

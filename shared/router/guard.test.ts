@@ -61,9 +61,8 @@ test('only nothing and true let a request pass: any other value of a check refus
       t.deepEqual(await statusBehind(withValue(given, false), {}, 'GET', false), [403, null, 1]);
     }
   }
-  for (const value of [undefined, true, Promise.resolve(), Promise.resolve(true)]) {
+  for (const value of [undefined, true, Promise.resolve(), Promise.resolve(true)])
     t.deepEqual(await statusBehind(withValue(value)), [200, null, 0]);
-  }
 });
 
 test('the report of a check that returned false shows how a guard refuses, for the application and folders too', async (t) => {

@@ -165,9 +165,8 @@ test('a set that reuses unchanged rules equals a set built from scratch', (t) =>
   function edit(all: readonly RuleDescriptor[], depth: number): readonly RuleDescriptor[] {
     const at = random.below(all.length + 1);
     const found = all[at];
-    if (found !== undefined && depth < 2 && random.below(2) === 0) {
+    if (found !== undefined && depth < 2 && random.below(2) === 0)
       return all.with(at, { ...found, descriptors: edit(found.descriptors, depth + 1) });
-    }
     if (found !== undefined && random.chance(0.2)) {
       return all.with(at, {
         ...found,

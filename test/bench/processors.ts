@@ -6,13 +6,11 @@ import { readFileSync } from 'node:fs';
 export function divideProcessors() {
   const allowed = readAllowed();
   const [first, ...others] = allowed;
-  if (first === undefined || others.length === 0) {
+  if (first === undefined || others.length === 0)
     return { servicePrefix: [], description: 'one processor for everything: read with care' };
-  }
   const pinned = spawnSync('taskset', ['-a', '-c', '-p', others.join(','), String(process.pid)]);
-  if (pinned.status !== 0) {
+  if (pinned.status !== 0)
     return { servicePrefix: [], description: 'nothing is pinned, for want of taskset' };
-  }
   return {
     /** The prefix of the service's command. */
     servicePrefix: ['taskset', '-c', String(first)],

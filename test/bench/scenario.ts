@@ -24,8 +24,7 @@ const countedKeys = ['key_b', 'key_c', 'key_d', 'key_e'];
 
 export const rules = `domain: bench
 descriptors:
-  - key: key_a
-    rate_limit: {unlimited: true}
+  - {key: key_a, rate_limit: {unlimited: true}}
 ${countedKeys
   .map(
     (key) => `  - key: ${key}

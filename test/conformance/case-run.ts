@@ -43,9 +43,8 @@ export async function runCase(worker: WorkerUnderTest, one: Case): Promise<strin
 /** A start that must fail. */
 export async function runStartFailure(worker: WorkerUnderTest, one: Case): Promise<string[]> {
   const ending = await worker.process.waitForEnd((one.within ?? 60) * 1000);
-  if (ending === undefined) {
+  if (ending === undefined)
     return ['the worker is still running; it should have ended with an error'];
-  }
   if (ending === 0) return ['the worker ended with exit code 0; an error was expected'];
   // A defect of ours must not be mistaken for a rejection of the settings.
   return /^\s+at /m.test(worker.process.output())
@@ -78,9 +77,8 @@ async function runStep(scene: Scene, step: Step): Promise<string[]> {
   const observeAll = async (): Promise<Json> => {
     if (step.repeat === undefined) return (await observe(scene, step)) ?? null;
     const seen: Json[] = [];
-    for (let count = 0; count < step.repeat; count += 1) {
+    for (let count = 0; count < step.repeat; count += 1)
       seen.push((await observe(scene, step)) ?? null);
-    }
     return seen;
   };
   const check = async (): Promise<string[]> =>
@@ -136,9 +134,7 @@ function withoutMessageDefaults(expected: Json): Json {
 
 function kindOf(step: Step): keyof typeof actions | keyof typeof questions | keyof typeof reads {
   for (const table of [actions, questions, reads]) {
-    for (const kind of Object.keys(table)) {
-      if (kind in step) return kind as keyof typeof actions;
-    }
+    for (const kind of Object.keys(table)) if (kind in step) return kind as keyof typeof actions;
   }
   throw new Error(`no known kind of step among ${Object.keys(step).join(', ')}`);
 }

@@ -28,12 +28,10 @@ test('types are not converted', (t) => {
 });
 
 test('a bound accepts numbers above 0 and up to it, as text or number, with or without the unit', (t) => {
-  for (const actual of ['1s', '60s', '0.5s', 60, '7']) {
+  for (const actual of ['1s', '60s', '0.5s', 60, '7'])
     t.deepEqual(compare('<=60s', actual), [], String(actual));
-  }
-  for (const actual of ['0s', '61s', 61, -1, 'soon', '', null]) {
+  for (const actual of ['0s', '61s', 61, -1, 'soon', '', null])
     t.is(compare('<=60s', actual).length, 1, String(actual));
-  }
 });
 
 test('a star accepts any value that is present', (t) => {

@@ -101,9 +101,8 @@ export function waitForRoomMs(text: string, nowMs: number, minuteRoomSeconds: nu
   );
   const leftOf = (windowMs: number): number => windowMs - (nowMs % windowMs);
   const hourLeftMs = leftOf(3_600_000);
-  if ([...units].some((unit) => unit !== 'second' && unit !== 'minute') && hourLeftMs < 8_000) {
+  if ([...units].some((unit) => unit !== 'second' && unit !== 'minute') && hourLeftMs < 8_000)
     return hourLeftMs + 100;
-  }
   const minuteLeftMs = leftOf(60_000);
   if (units.has('minute') && minuteLeftMs < minuteRoomSeconds * 1000) return minuteLeftMs + 100;
   return units.has('second') ? leftOf(1000) + 20 : 0;

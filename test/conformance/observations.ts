@@ -33,9 +33,8 @@ export const actions = {
   },
   redis_do: async ({ worker }, step) => {
     const redis = await worker.redis(step.server ?? 'redis');
-    for (const words of step.redis_do ?? []) {
+    for (const words of step.redis_do ?? [])
       await redis.command(...words.map((word) => fillWindowStarts(String(word), Date.now())));
-    }
   },
   backend: async ({ worker }, step) => {
     const redis = await worker.redis('redis');
@@ -106,9 +105,8 @@ export const reads = {
   },
   stats: async (scene, step) => {
     const found = counterIncreases(scene, step.stats ?? []);
-    if (step.sum === true) {
+    if (step.sum === true)
       return { sum: Object.values(found).reduce((sum, value) => sum + value, 0) };
-    }
     const { only } = step;
     return only === undefined
       ? found
@@ -156,9 +154,8 @@ export const reads = {
   memcached: async ({ worker }, step) => {
     const memcached = await worker.memcached();
     const seen: { [key: string]: Json } = {};
-    for (const key of step.memcached ?? []) {
+    for (const key of step.memcached ?? [])
       seen[key] = (await memcached.get(fillWindowStarts(key, Date.now()))) ?? null;
-    }
     return seen;
   },
   output: async ({ worker }, step) => {

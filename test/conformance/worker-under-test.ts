@@ -104,9 +104,8 @@ export async function startWorkerUnderTest(group: readonly Case[], servers: Shar
     ...first.env,
   };
   const env: Record<string, string> = {};
-  for (const [name, value] of Object.entries(settings)) {
+  for (const [name, value] of Object.entries(settings))
     if (value !== null) env[name] = await fillAddresses(value);
-  }
   const worker = await spawnWorkerProcess(unowned, { env, ports });
 
   async function fillAddresses(text: string): Promise<string> {
@@ -119,9 +118,8 @@ export async function startWorkerUnderTest(group: readonly Case[], servers: Shar
         filled = filled.replaceAll(`{${name}}`, (await redis(name)).url);
       }
     }
-    if (filled.includes('{memcached}')) {
+    if (filled.includes('{memcached}'))
       filled = filled.replaceAll('{memcached}', (await servers.memcached()).url);
-    }
     return filled;
   }
 
@@ -149,9 +147,8 @@ export async function startWorkerUnderTest(group: readonly Case[], servers: Shar
       }
     },
     writeFiles(files: FileTexts, inPlace: boolean) {
-      for (const [name, content] of Object.entries(files)) {
+      for (const [name, content] of Object.entries(files))
         writeFile(name, fileText(content), inPlace);
-      }
     },
     removeFiles(names: readonly string[]) {
       for (const name of names) rmSync(join(rules, name));
@@ -168,9 +165,8 @@ export async function startWorkerUnderTest(group: readonly Case[], servers: Shar
       const next = join(folder, `root-${readdirSync(folder).length + 1}`);
       const nextRules = join(next, 'ratelimit', 'config');
       mkdirSync(nextRules, { recursive: true });
-      for (const [name, content] of Object.entries(files)) {
+      for (const [name, content] of Object.entries(files))
         writeFileSync(join(nextRules, name), fileText(content));
-      }
       symlinkSync(next, `${link}.new`);
       renameSync(`${link}.new`, link);
     },

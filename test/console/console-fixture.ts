@@ -14,15 +14,11 @@ import { startWorker, type WorkerInProcess } from '../support/worker-in-process.
 
 export const sampleRules = `domain: d
 descriptors:
-  - key: customer
-    metadata: { owner: checkout }
-    rate_limit: { unit: year, requests_per_unit: 3 }
+  - {key: customer, metadata: { owner: checkout }, rate_limit: { unit: year, requests_per_unit: 3 }}
   - key: plan
     value: free
     descriptors:
-      - key: checkout_by
-        shadow_mode: true
-        rate_limit: { unit: year, requests_per_unit: 20 }
+      - {key: checkout_by, shadow_mode: true, rate_limit: { unit: year, requests_per_unit: 20 }}
 `;
 
 /** Reports are sent more often; reported values still stay for some time. */
@@ -126,9 +122,8 @@ export async function startTrial(t: ExecutionContext, more = ''): Promise<Trial>
   const workers = [await startFed(t, served, 'w-1'), await startFed(t, served, 'w-2')];
   await eventually('it has its rules', () => doomed.has('customer'));
   doomed.vanish();
-  for (const worker of workers) {
+  for (const worker of workers)
     for (let count = 0; count < 6; count++) await worker.decide('customer=ada');
-  }
   rules.replace('d.yaml', base.replace('per_unit: 3', 'per_unit: 4'));
   await eventually('one has it', async () => {
     const { rollout } = (await plane.fetch('/status')).body;

@@ -68,9 +68,8 @@ export async function startFleetOfFive(
     const [id] = answers.map(({ body }) => body.newest.id);
     return answers.every(({ body }) => body.verdict === 'in_force' && body.newest.id === id);
   });
-  for (const worker of limiting) {
+  for (const worker of limiting)
     for (let count = 0; count < 6; count++) await worker.decide('customer=ada');
-  }
   await eventually('ada is shown', async () => (await plane.fetch('/top')).body.values.length > 0);
   return { plane, peer, plain, change };
 }

@@ -173,9 +173,8 @@ browserTest(
 browserTest('a refusal is red, and shows how many workers refuse', async (t) => {
   const trial = await startConsole(t, { 'd.yaml': sampleRules });
   const { xdsAddress: address } = trial.plane;
-  for (const id of ['a', 'b', 'c']) {
+  for (const id of ['a', 'b', 'c'])
     connectStreamWorker(t, { address, id, answer: id === 'b' ? () => 'refuse' : () => 'take' });
-  }
   const { page } = await visit(t, trial, 'fleet');
   const verdict = page.locator('.verdict');
   await verdict.getByText('is refused by 1 of 3 workers and in force on 2; b reports:').waitFor();
@@ -185,16 +184,13 @@ browserTest('a refusal is red, and shows how many workers refuse', async (t) => 
 
 const shadowRules = `domain: d
 descriptors:
-  - key: watched
-    shadow_mode: true
-    rate_limit: { unit: year, requests_per_unit: 2 }
+  - {key: watched, shadow_mode: true, rate_limit: { unit: year, requests_per_unit: 2 }}
 `;
 
 browserTest('trying a request shows its outcome first; shadow mode refuses nothing', async (t) => {
   const trial = await startTrial(t, shadowRules.replace('domain: d\ndescriptors:\n', ''));
-  for (const worker of trial.workers) {
+  for (const worker of trial.workers)
     for (let count = 0; count < 6; count++) await worker.decide('watched=ada');
-  }
   const { page } = await visit(t, trial, 'try?domain=d&descriptor=watched%3Dada');
   const result = page.getByRole('region', { name: 'Result' });
   await shows(

@@ -339,9 +339,8 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
       { expectedRevision: second.id, author: ann, message: 'back' },
     );
     t.deepEqual(back.ok ? textsOf(back.revision) : {}, { 'a.yaml': '1' });
-    for (const id of ['', 'HEAD', '--help', '../x', 'f'.repeat(40)]) {
+    for (const id of ['', 'HEAD', '--help', '../x', 'f'.repeat(40)])
       t.is(await store.readRevision(id), undefined, id);
-    }
   });
 
   check('a revision is found by its prefix; the newest was made from it', async (t, target) => {
@@ -354,9 +353,8 @@ export function testConfigStore(test: TestFn, suite: ConfigStoreSuite): void {
     t.deepEqual(await store.locate(first.id.slice(0, 8), second.id), included(first.id));
     t.deepEqual(await store.locate(second.id, second.id), included(second.id));
     t.like(await store.locate(second.id, first.id), { isIncluded: false });
-    for (const id of ['', second.id.slice(0, 5), 'HEAD~1', '--help', 'f'.repeat(40)]) {
+    for (const id of ['', second.id.slice(0, 5), 'HEAD~1', '--help', 'f'.repeat(40)])
       t.is(await store.locate(id, second.id), undefined, id);
-    }
   });
 
   check('the history outlives the process', async (t, target) => {

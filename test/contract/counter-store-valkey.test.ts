@@ -16,9 +16,8 @@ const cluster = program === undefined ? undefined : startRedisCluster(owner, { p
 testWith(test, 'valkey-server')('the servers of these tests are Valkey', async (t) => {
   const servers = [await single, ...((await cluster)?.masters ?? [])];
   t.is(servers.length, 4);
-  for (const server of servers) {
+  for (const server of servers)
     t.regex(String(await server?.command('INFO', 'server')), /^valkey_version:\d+\./m);
-  }
 });
 
 if (single !== undefined && cluster !== undefined) {

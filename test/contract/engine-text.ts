@@ -64,9 +64,8 @@ function testEngineText(test: DeclareTest, { name, prepare }: EngineKind): void 
     await target.open().swap(undefined, 'first');
     const text = target.openFor(300);
     target.stall();
-    for (const call of [() => text.read(), () => text.swap('1', 'b'), () => text.setAside('1')]) {
+    for (const call of [() => text.read(), () => text.swap('1', 'b'), () => text.setAside('1')])
       await t.throwsAsync(call(), { instanceOf: AppError, message: 'no answer within 300 ms' });
-    }
     target.show();
     t.is((await target.open().read())?.text, 'first');
   });

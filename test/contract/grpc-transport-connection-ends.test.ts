@@ -41,9 +41,8 @@ test('an age of a year does not end connections at once', async (t) => {
     maxConnectionAgeGraceMs: year,
   });
   const caller = await connect();
-  for (let index = 0; index < 20; index++) {
+  for (let index = 0; index < 20; index++)
     t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
-  }
   t.false(caller.hasGoaway);
 });
 
@@ -103,9 +102,8 @@ test('calls that cross a GOAWAY are answered', async (t) => {
   for (const reply of calls.replies) reply();
   t.deepEqual(await peer.answer(1), toMessage(Buffer.from('before')));
   t.deepEqual(await peer.answer(3), toMessage(Buffer.from('after')));
-  for (const { payload } of peer.frames.filter(({ type }) => type === frameTypes.ping)) {
+  for (const { payload } of peer.frames.filter(({ type }) => type === frameTypes.ping))
     peer.send(toFrame(frameTypes.ping, flags.ack, 0, payload));
-  }
   await peer.ended();
   t.true((await peer.goAway()).lastStreamId >= 3);
   await stopped;

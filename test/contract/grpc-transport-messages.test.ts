@@ -204,8 +204,7 @@ test('compressed requests are limited by their decompressed size', async (t) => 
   const largest = await callCompressed(caller, 'gzip', gzipSync(Buffer.alloc(maxRequestBytes)));
   t.is(largest.messages[0]?.length, maxRequestBytes);
   for (const size of [maxRequestBytes + 1, 64 * 1024 * 1024]) {
-    const answer = await callCompressed(caller, 'gzip', gzipSync(Buffer.alloc(size)));
-    t.is(answer.grpcStatus, 8);
+    t.like(await callCompressed(caller, 'gzip', gzipSync(Buffer.alloc(size))), { grpcStatus: 8 });
   }
   t.is(calls.count, 1);
 });
@@ -214,9 +213,8 @@ test('a damaged compressed request is an error only for its caller', async (t) =
   const calls = countCalls(echo);
   const caller = await (await startTransport(t, { [path]: calls.method })).connect();
   const full = gzipSync(text);
-  for (const body of [Buffer.from('no gzip at all'), full.subarray(0, full.length - 9)]) {
+  for (const body of [Buffer.from('no gzip at all'), full.subarray(0, full.length - 9)])
     t.is((await callCompressed(caller, 'gzip', body)).grpcStatus, 13);
-  }
   t.is(calls.count, 0);
   t.is((await caller.call(path, text)).grpcStatus, 0);
 });
@@ -379,16 +377,14 @@ test('the longest possible timeout does not expire at once', async (t) => {
 test('a caller without any time left gets that answer', async (t) => {
   const calls = recordCalls();
   const caller = await (await startTransport(t, { [path]: calls.method })).connect();
-  for (const value of ['0n', '1n', '1m']) {
+  for (const value of ['0n', '1n', '1m'])
     t.is((await caller.call(path, text, { 'grpc-timeout': value })).grpcStatus, 4, value);
-  }
 });
 
 test('an invalid timeout, even a nearly valid one, is refused', async (t) => {
   const caller = await (await startTransport(t)).connect();
-  for (const value of ['soon', '5', 'S', '-1S', '1.5S', '1SS', 's1S', '123456789S']) {
+  for (const value of ['soon', '5', 'S', '-1S', '1.5S', '1SS', 's1S', '123456789S'])
     t.is((await caller.call(path, text, { 'grpc-timeout': value })).grpcStatus, 13, value);
-  }
 });
 
 function split(bytes: Buffer, size: number): Buffer[] {

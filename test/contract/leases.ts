@@ -40,9 +40,8 @@ export function testLeases(test: TestFn, suite: LeasesSuite): void {
     check('two workers admit all of the limit, and no hit more', async (t, given) => {
       const workers = [given.createWorker(), given.createWorker()];
       let admitted = 0;
-      for (let index = 0; index < 1_300; index++) {
+      for (let index = 0; index < 1_300; index++)
         if (await ask(workers[index % 2] as Leases, given.hit(1_000))) admitted++;
-      }
       t.is(admitted, 1_000);
     });
 
@@ -82,9 +81,8 @@ export function testLeases(test: TestFn, suite: LeasesSuite): void {
         for (let index = 0; index < 2; index++) await ask(worker, given.hit(1_000));
         t.false(await ask(worker, given.hit(1_000, 4_294_967_295)));
         let admitted = 0;
-        for (let index = 0; index < 48; index++) {
+        for (let index = 0; index < 48; index++)
           if (await ask(worker, given.hit(1_000))) admitted++;
-        }
         t.is(admitted, 48);
       },
     );
@@ -93,15 +91,13 @@ export function testLeases(test: TestFn, suite: LeasesSuite): void {
       'after a reset all of the limit is available again, and no hit more',
       async (t, given) => {
         const [first, second] = [given.createWorker(), given.createWorker()];
-        for (let index = 0; index < 400; index++) {
+        for (let index = 0; index < 400; index++)
           await ask(index % 2 === 0 ? first : second, given.hit(1_000));
-        }
         await ask(given.store, given.hit(1_000, allHits, true));
         for (const worker of [first, second]) worker.forget(given.hit(1_000).mapKey);
         let admitted = 0;
-        for (let index = 0; index < 1_300; index++) {
+        for (let index = 0; index < 1_300; index++)
           if (await ask(index % 2 === 0 ? first : second, given.hit(1_000))) admitted++;
-        }
         t.is(admitted, 1_000);
       },
     );

@@ -37,9 +37,8 @@ test('fastify: the plugin serves below its prefix, and the hooks and routes of t
   const app = await createApp({ loadModules: () => new Map([['ops', { Default }]]) });
   const host = Fastify(fastifyOptions(app));
   host.addHook('onRequest', async (request, reply) => {
-    if (request.headers['x-refuse'] !== undefined) {
+    if (request.headers['x-refuse'] !== undefined)
       return reply.code(403).send({ refused: 'by the host' });
-    }
     return undefined;
   });
   const types: unknown[] = [];

@@ -22,9 +22,8 @@ testRulesSource(test, {
         const text = ruleText(domain, limit === 'bad' ? 1 : limit);
         folder.replace(`config/${domain}.yaml`, limit === 'bad' ? text.replace('year', 'x') : text);
       }
-      for (const name of readdirSync(directory)) {
+      for (const name of readdirSync(directory))
         if (!(name.replace('.yaml', '') in limits)) rmSync(join(directory, name));
-      }
     };
     put(first);
     const log = createRecordedLog();

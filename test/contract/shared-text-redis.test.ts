@@ -104,8 +104,7 @@ test.serial("an operator's text is read as an empty one, and can be set aside", 
   const text = openText(name);
   await server.command('SET', `ratelane/record/${name}`, '{}');
   t.is(await text.read(), undefined, 'it is in another database');
-  const first = await text.swap(undefined, 'first');
-  t.is(first.kind, 'written');
+  t.like(await text.swap(undefined, 'first'), { kind: 'written' });
   const other = new RedisSharedText(
     {
       kind: 'redis',

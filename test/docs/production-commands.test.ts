@@ -73,9 +73,8 @@ testWith(test, 'chart-check')('the commands of the page work as they stand', asy
       commandMs,
     ).catch((error) => t.fail(`${error.message}\n${ended()}`));
   }
-  for (const command of onKubernetes.filter((each) => !makesSecrets(each))) {
+  for (const command of onKubernetes.filter((each) => !makesSecrets(each)))
     await succeeds(t, standIns, release.install(command).replace('480771aaa5a7', first));
-  }
 
   const [xds, admin, http, grpc, debug, metrics] = await Promise.all(
     Array.from({ length: 6 }, freePort),

@@ -46,9 +46,8 @@ function readCommands(): string[] {
 
 async function prepare(t: ExecutionContext): Promise<Sandbox> {
   const folder = createTemporaryFolder(t);
-  for (const part of [...parts, 'package-lock.json']) {
+  for (const part of [...parts, 'package-lock.json'])
     await cp(join(root, part), join(folder, part), { recursive: true });
-  }
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
   const author = ['-c', 'user.name=a', '-c', 'user.email=a@example.com'];
   await run('git', ['init', '-q', '-b', 'main', folder]);

@@ -249,17 +249,15 @@ test.serial('a refusal is marked as one, and can have its own status', async (t)
 
 test.serial('a rule in shadow mode refuses no request', async (t) => {
   const statuses = [];
-  for (let round = 0; round < 3; round++) {
+  for (let round = 0; round < 3; round++)
     statuses.push((await ask('plain', 'watched', 'ada')).status);
-  }
   t.deepEqual(statuses, [200, 200, 200]);
 });
 
 test.serial('a route sets the number of hits of a request', async (t) => {
   const statuses = [];
-  for (let round = 0; round < 3; round++) {
+  for (let round = 0; round < 3; round++)
     statuses.push((await ask('plain', 'ten-by-four', 'constant')).status);
-  }
   t.deepEqual(statuses, [200, 200, 429], '4, 8, 12 of 10');
   const dear = await ask('plain', 'ten-by-header', 'dear', { 'x-cost': '9' });
   t.is(dear.headers.get('ratelimit-remaining'), '1');

@@ -14,8 +14,7 @@ const testMs = 300_000;
 const waitMs = 60_000;
 const rules = `domain: shop
 descriptors:
-  - key: customer
-    rate_limit: {unit: day, requests_per_unit: 1000000}
+  - {key: customer, rate_limit: {unit: day, requests_per_unit: 1000000}}
 `;
 
 /** Sends the signal to one of two workers under load; returns the requests that failed, and those that could have. */

@@ -206,9 +206,8 @@ test.serial("a request's content is examined while other requests are served", a
     'files with many mistakes': { files: wrong },
     ...Object.fromEntries(Object.entries(refused).map(([what, make]) => [what, { yaml: make() }])),
   };
-  for (const [what, body] of Object.entries(bodies)) {
+  for (const [what, body] of Object.entries(bodies))
     await measure(what, async () => t.is((await post('/validations', body)).status, 200));
-  }
   await measure('a document as YAML', () =>
     ask('/validations', {
       method: 'POST',
@@ -264,12 +263,10 @@ test.serial('a large configuration is read and changed while others are served',
 
 test.serial('a poll of any kind of rules completes while others are served', async (t) => {
   const { write, untilServed, untilRefused, measure, end } = await startMeasured(t, 'directory');
-  for (const [what, make] of Object.entries(unusual)) {
+  for (const [what, make] of Object.entries(unusual))
     await measure(what, () => untilServed(() => write('shop.yaml', make())));
-  }
-  for (const [what, make] of Object.entries(refused)) {
+  for (const [what, make] of Object.entries(refused))
     await measure(what, () => untilRefused(() => write('shop.yaml', make())));
-  }
   const groupsOf = (count: number) => {
     const toGroup = (at: number) =>
       `  - {name: g${at}, match: {id: [${`a${at}*, `.repeat(1_000)}b]}, domains: [small]}\n`;
@@ -293,14 +290,12 @@ test.serial('a repository is read and written while other requests are served', 
   await measure('a domain is put', () =>
     untilServed(async () => {
       const headers = { 'if-match': '*' };
-      const put = await post('/domains/shop', { yaml: rulesOf(6) }, 'PUT', headers);
-      t.is(put.status, 200);
+      t.like(await post('/domains/shop', { yaml: rulesOf(6) }, 'PUT', headers), { status: 200 });
     }),
   );
   await measure('a lift', () =>
     untilServed(async () => {
-      const lifted = await post('/lifts', { ...counted, for: '1h', reason: 'a test' });
-      t.is(lifted.status, 200);
+      t.like(await post('/lifts', { ...counted, for: '1h', reason: 'a test' }), { status: 200 });
     }),
   );
   await measure('a refused write', () =>

@@ -28,8 +28,7 @@ const commandMs = 60_000;
 const rules = {
   'shop.yaml': `domain: shop
 descriptors:
-  - key: customer
-    rate_limit: {unit: year, requests_per_unit: 1}
+  - {key: customer, rate_limit: {unit: year, requests_per_unit: 1}}
 `,
 };
 
@@ -155,7 +154,7 @@ test.serial('rules are checked, with the exit code of the check', async (t) => {
   bad.write('shop.yaml', rules['shop.yaml'].replace('year', 'fortnight'));
   const refused = await run('npx', [...check, bad.path]);
   t.is(refused.code, 1);
-  t.regex(refused.out, /shop\.yaml:4:.*fortnight/);
+  t.regex(refused.out, /shop\.yaml:3:.*fortnight/);
 });
 
 test.serial('a worker decides, is called by the client, and ends with 0 on SIGTERM', async (t) => {

@@ -73,9 +73,8 @@ test('npm start -- --help explains what it starts and how to change that, and st
 test('the printed commands give the results printed beside them', async (t) => {
   // A copy of the tree, since the newcomer changes a rule.
   const folder = createTemporaryFolder(t);
-  for (const name of ['package.json', 'proto', 'shared', 'worker', 'control-plane', 'compose']) {
+  for (const name of ['package.json', 'proto', 'shared', 'worker', 'control-plane', 'compose'])
     await cp(join(root, name), join(folder, name), { recursive: true });
-  }
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
   const rulesFile = join(folder, 'compose', 'rules', 'shop.yaml');
   // Per year, so that no window ends during the test.

@@ -86,9 +86,8 @@ async function startBudget(t: ExecutionContext, rules: string, complete = (yaml:
       const url = `http://127.0.0.1:${envoyPort}/v1/chat`;
       const answer = await fetch(url, { method: 'POST', headers, body });
       await answer.arrayBuffer();
-      if (answer.status === 200) {
+      if (answer.status === 200)
         await eventually('the charge', async () => (await chargesOf()) >= before + tokens);
-      }
       return answer.status;
     },
     /** A call whose response has no usage. */

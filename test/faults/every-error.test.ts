@@ -247,13 +247,11 @@ for (const { name, start } of cases) {
       t.log(`${lines.length} errors:\n${lines.sort().join('\n')}`);
       t.true(lines.length >= 10);
     }
-    for (const output of [worker.output(), plane.output()]) {
+    for (const output of [worker.output(), plane.output()])
       t.notRegex(output, /Unexpected error|defect|unhandled/i);
-    }
     // A deciding process ends only after an exception outside of our callbacks.
-    for (const [line] of worker.output().matchAll(/Process \d+ .* failed: .*/g)) {
+    for (const [line] of worker.output().matchAll(/Process \d+ .* failed: .*/g))
       t.true(!line.includes('\\n    at ') || line.includes('throws fails for a test'), line);
-    }
     await eventually('what was wrong is logged, and that it is over', async () => {
       await decide();
       const logged = [/Statistics do not reach/, /Statistics reach .* again/, /recorded .* again/];

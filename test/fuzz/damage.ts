@@ -8,9 +8,8 @@ export const strangeWords: readonly string[] = dictionary.strange;
 /** `words` are the tokens of the text's language. */
 export function damageText(random: Random, text: string, words: readonly string[]): string {
   let damaged = text;
-  for (let left = random.pick([1, 1, 2, 3, 5]); left > 0; left--) {
+  for (let left = random.pick([1, 1, 2, 3, 5]); left > 0; left--)
     damaged = damageOnce(random, damaged, words);
-  }
   return damaged;
 }
 
@@ -60,9 +59,8 @@ export function damageBytes(random: Random, bytes: Buffer): Buffer {
         damaged = Buffer.from(before);
         break;
       default:
-        if (at < damaged.length) {
+        if (at < damaged.length)
           damaged[at] = random.pick([0, 1, 0x7f, 0x80, 0xff, random.below(256)]);
-        }
     }
   }
   return damaged;
@@ -87,9 +85,8 @@ const strangeValues: readonly unknown[] = [
 
 /** A JSON value with some of its members changed, renamed, repeated or removed. */
 export function damageJson(random: Random, value: unknown, depth = 0): unknown {
-  if (depth > 0 && random.chance(0.08)) {
+  if (depth > 0 && random.chance(0.08))
     return random.chance(0.5) ? random.pick(strangeValues) : random.pick(strangeWords);
-  }
   if (Array.isArray(value)) {
     const items = value.map((item) => damageJson(random, item, depth + 1));
     if (random.chance(0.05)) items.splice(random.below(items.length + 1), 1);

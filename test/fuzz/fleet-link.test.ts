@@ -44,9 +44,8 @@ function toMessage(random: Random): object {
   const kinds = ['hello', 'report', 'report', 'report', 'report', 'counters'] as const;
   const kind = random.pick(kinds);
   if (kind === 'hello') return { hello: { nodeId: toText(random), instance: toText(random) } };
-  if (kind === 'counters') {
+  if (kind === 'counters')
     return { counters: { id: toNumber(random), problem: toText(random), counters: [{ used: 1 }] } };
-  }
   return {
     report: {
       version: toText(random),

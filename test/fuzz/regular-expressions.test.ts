@@ -85,9 +85,8 @@ function millisecondsOf(pattern: RegExp, text: string): number {
 /** The minimum of several measurements, stopping at `enough`: the first ones may compile the pattern. */
 function leastMsOf(pattern: RegExp, text: string, enoughMs: number): number {
   let leastMs = Number.POSITIVE_INFINITY;
-  for (let round = 0; round < 5 && leastMs > enoughMs; round++) {
+  for (let round = 0; round < 5 && leastMs > enoughMs; round++)
     leastMs = Math.min(leastMs, millisecondsOf(pattern, text));
-  }
   return leastMs;
 }
 

@@ -129,9 +129,8 @@ attack('flood in small portions, for a long time', async (t, { connectPeer, cloc
 attack('SETTINGS of thousands of windows over a thousand streams', async (t, { connectPeer }) => {
   const peer = await connectPeer();
   const streams = limits.maxConcurrentStreams;
-  for (let index = 0; index < streams; index++) {
+  for (let index = 0; index < streams; index++)
     peer.send(toHeaders(2 * index + 1, grpcRequest('/attacked')));
-  }
   await settle(peer);
   t.false(peer.isEnded);
   const entry = (value: number) =>
@@ -333,9 +332,8 @@ attack('CONTINUATION of large frames without end', async (t, { connectPeer }) =>
   const peer = await connectPeer();
   const part = Buffer.alloc(limits.maxFrameBytes);
   peer.send(toFrame(frameTypes.headers, flags.none, 1, part));
-  for (let index = 0; index < 10 && !peer.isEnded; index++) {
+  for (let index = 0; index < 10 && !peer.isEnded; index++)
     await peer.sendAll(toFrame(frameTypes.continuation, flags.none, 1, part));
-  }
   await peer.ended();
   t.is((await peer.goAway()).code, enhanceYourCalm);
   return `GOAWAY after at most ${limits.maxHeaderBlockBytes + limits.maxFrameBytes} bytes`;
@@ -478,9 +476,8 @@ attack(
     peer.send(toHeaders(1, grpcRequest('/amplify')));
     // As much as the first window allows: empty messages, each with its prefix.
     const requests = Buffer.alloc(16_380);
-    for (let index = 0; index < 4; index++) {
+    for (let index = 0; index < 4; index++)
       await Promise.race([peer.sendAll(toData(1, requests)), pause(200)]);
-    }
     t.true(await waitUntil(() => produced > 0, 60_000));
     await pause(200);
     const held = (await residentBytes()) - before;
@@ -514,9 +511,8 @@ attack('unfinished messages in many streams', async (t, { connectPeer, calls }) 
   const before = await residentBytes();
   const streams = 200;
   const head = toMessage(Buffer.alloc(maxRequestBytes)).subarray(0, 5);
-  for (let index = 0; index < streams; index++) {
+  for (let index = 0; index < streams; index++)
     peer.send(toHeaders(2 * index + 1, grpcRequest('/attacked')), toData(2 * index + 1, head));
-  }
   const part = Buffer.alloc(16_000);
   let sentBytes = 0;
   let mostBytes = 0;
@@ -553,9 +549,8 @@ attack('unfinished messages on many connections', async (t, { connectPeer, calls
   for (; cut === 0 && connections < 40; connections++) {
     const peer = await connectPeer();
     peers.push(peer);
-    for (let index = 0; index < streams; index++) {
+    for (let index = 0; index < streams; index++)
       peer.send(toHeaders(2 * index + 1, grpcRequest('/attacked')), toData(2 * index + 1, head));
-    }
     for (let round = 0; round < rounds && !peer.isEnded; round++) {
       const parts = Array.from({ length: streams }, (_, index) => toData(2 * index + 1, part));
       await peer.sendAll(Buffer.concat(parts)).catch(() => {});
@@ -809,9 +804,8 @@ attack(
   async (t, { connectPeer, calls, clock }) => {
     const busy = await connectPeer();
     const count = 500;
-    for (let index = 0; index < count; index++) {
+    for (let index = 0; index < count; index++)
       busy.send(toCall(2 * index + 1, '/attacked', small));
-    }
     await waitUntil(() => calls.replies.length === count, 60_000);
     // Each holds less than is accounted for the calls of the busy one.
     const parked = toMessage(Buffer.alloc(440_000)).subarray(0, 400_000);

@@ -237,9 +237,8 @@ export function damage(random: Random, parts: readonly Buffer[]): Buffer {
         break;
       default:
         // In the payload of DATA, which only gRPC reads.
-        if (frame[3] === frameTypes.data) {
+        if (frame[3] === frameTypes.data)
           frames[index] = withByte(frame, 9 + random.below(frame.length), random.below(256));
-        }
     }
     if (frames.length < 2) break;
   }

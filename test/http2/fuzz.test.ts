@@ -210,9 +210,8 @@ function checkFrames(frames: readonly Frame[]): void {
     };
     if (isLast) fail('a frame after the last GOAWAY');
     if (payload.length > most.frameBytes) fail('a frame that is too large');
-    if (blockOf !== undefined && (type !== frameTypes.continuation || streamId !== blockOf)) {
+    if (blockOf !== undefined && (type !== frameTypes.continuation || streamId !== blockOf))
       fail('a frame within a header block');
-    }
     switch (type) {
       case frameTypes.headers:
         if (ended.has(streamId)) fail('headers after the end');
@@ -242,9 +241,8 @@ function checkFrames(frames: readonly Frame[]): void {
       default:
         fail('a frame that servers do not send');
     }
-    if (type === frameTypes.headers || type === frameTypes.continuation) {
+    if (type === frameTypes.headers || type === frameTypes.continuation)
       blockOf = (bits & flags.endHeaders) === 0 ? streamId : undefined;
-    }
     const endsStream = type <= frameTypes.headers && (bits & flags.endStream) !== 0;
     if (endsStream || type === frameTypes.rstStream) ended.add(streamId);
   }
@@ -328,9 +326,8 @@ test.serial('over sockets, others are served despite damaged sequences', async (
     const peer = await createHttp2Peer({ port: address.port });
     try {
       const { parts } = createValidSequence(random, random.pick(paths));
-      for (const chunk of cutAnywhere(random, damage(random, parts)).slice(0, 50)) {
+      for (const chunk of cutAnywhere(random, damage(random, parts)).slice(0, 50))
         await peer.sendAll(chunk);
-      }
       used.answerAll();
       const message = random.bytes(10);
       const answer = await innocent.call('/f/Echo', message);

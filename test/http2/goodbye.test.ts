@@ -32,9 +32,7 @@ test('a call that came too late is not among those that may have been processed'
   await peer.frame('GOAWAY', isLast);
   peer.send(toCall(3, '/test.Echo/Echo', Buffer.from('late')), toWindowUpdate(0, 0));
   await peer.ended();
-  const { code, lastStreamId } = await peer.goAway();
-  t.is(code, errorCodes.protocol);
-  t.is(lastStreamId, 1);
+  t.like(await peer.goAway(), { code: errorCodes.protocol, lastStreamId: 1 });
   t.is(calls.replies.length, 1);
   await stopped;
 });

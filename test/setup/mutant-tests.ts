@@ -124,9 +124,8 @@ function distancesFrom(
 ): Map<string, number> {
   const distances = new Map([[path, 0]]);
   for (const [each, distance] of distances) {
-    for (const importer of importers.get(each) ?? []) {
+    for (const importer of importers.get(each) ?? [])
       if (!distances.has(importer)) distances.set(importer, distance + 1);
-    }
   }
   return distances;
 }

@@ -88,9 +88,8 @@ function choose(): Chosen[] {
   const random = createRandom(seed);
   const others = [...all];
   const chosen: Chosen[] = [];
-  while (chosen.length < count && others.length > 0) {
+  while (chosen.length < count && others.length > 0)
     chosen.push(...others.splice(random.below(others.length), 1));
-  }
   return chosen;
 }
 

@@ -47,9 +47,8 @@ function readAudit(stdout: string, failure: string): PackageAudit {
   } catch {
     return { kind: 'unanswered', reason: failure };
   }
-  if (answer.vulnerabilities === undefined) {
+  if (answer.vulnerabilities === undefined)
     return { kind: 'unanswered', reason: answer.message ?? failure };
-  }
   const all = Object.values(answer.vulnerabilities);
   const found = all.filter(({ severity }) => graveLevels.includes(severity)).map(describe);
   if (found.length > 0) return { kind: 'vulnerable', found };

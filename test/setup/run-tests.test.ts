@@ -39,9 +39,8 @@ async function runPlanted(
   let output = '';
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
     output += chunk;
-    if (options.killAfterText !== undefined && output.includes(options.killAfterText)) {
+    if (options.killAfterText !== undefined && output.includes(options.killAfterText))
       child.kill('SIGTERM');
-    }
   });
   const [code] = (await once(child, 'close')) as [number | null];
   return { code, lines: output.trimEnd().split('\n') };

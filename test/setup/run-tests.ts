@@ -65,9 +65,8 @@ const rooms = stages.flatMap(({ lanes }) => lanes.flatMap((lane) => lane.rooms))
 
 reportMarked(rooms.flat().map(({ path }) => path));
 if (rooms.length === 0) run.fail(`no test file matches ${patterns.join(' ')}`);
-if (rooms.flat().some(({ needs }) => needs.commands.length > 0)) {
+if (rooms.flat().some(({ needs }) => needs.commands.length > 0))
   await install('servers', ['--few']);
-}
 const tools = stages.some((stage) => stage.needsTools) ? install('tools', []) : undefined;
 const checks = patterns.length === 0 ? runChecks() : undefined;
 const programs = rooms.flat().some(({ path }) => path.startsWith('test/'))

@@ -40,9 +40,8 @@ export function createNeedsReader(root: string): (path: string) => TestNeeds {
   };
   return (path) => {
     const reached = new Set([path]);
-    for (const each of reached) {
+    for (const each of reached)
       for (const imported of findImports(root, each, read(each))) reached.add(imported);
-    }
     const commands = [...reached].flatMap((each) => commandOf[each] ?? []);
     const usesTool = reached.has(toolFinder) && toolName.test(read(path));
     const areMany = usesTool || commands.some((command) => !quickCommands.includes(command));

@@ -195,9 +195,8 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   await keeper.start();
   await snapshots.start();
   // A start does not wait for a slow store.
-  if (api.store === undefined) {
+  if (api.store === undefined)
     await eventually('the files are read', () => snapshots.state().newest !== undefined);
-  }
   rollout.start();
   const port = await server.start();
   const url = `http://127.0.0.1:${port}`;

@@ -111,9 +111,8 @@ export async function createChartRelease(
       if (mountPath === '/tmp') continue;
       paths.add(mountPath);
       mkdirSync(join(folder, mountPath), { recursive: true });
-      for (const [file, text] of Object.entries(files ?? {})) {
+      for (const [file, text] of Object.entries(files ?? {}))
         writeFileSync(join(folder, mountPath, file), String(text));
-      }
     }
   }
 
@@ -129,9 +128,8 @@ export async function createChartRelease(
       const environment: Record<string, string> = {};
       for (const { secretRef } of container.envFrom ?? [])
         Object.assign(environment, secrets[secretRef?.name]);
-      for (const row of container.env ?? []) {
+      for (const row of container.env ?? [])
         environment[row.name] = install(readVariable(row, secrets));
-      }
       // Each machine has one of these ports, and the pods of a release share this machine.
       if ('RATELANE_STATE_DIR' in environment) {
         environment['RATELANE_ADMIN_ADDRESS'] = `0.0.0.0:${admin}`;

@@ -55,9 +55,8 @@ export function isOver(
   { keyOf, replicated }: FailoverCounters,
 ): boolean {
   const served = new Set<string>();
-  for (const { error, startedMs, index } of results) {
+  for (const { error, startedMs, index } of results)
     if (error === undefined && startedMs > goneMs) served.add(keyOf(index));
-  }
   return [...replicated.keys()].every((key) => served.has(key));
 }
 

@@ -26,9 +26,8 @@ export function createManualClock(wallMs = 1_000_000_000_000): ManualClock {
   function findDue(untilMs: number): Task | undefined {
     let earliest: Task | undefined;
     for (const task of tasks) {
-      if (task.dueMs <= untilMs && (earliest === undefined || task.dueMs < earliest.dueMs)) {
+      if (task.dueMs <= untilMs && (earliest === undefined || task.dueMs < earliest.dueMs))
         earliest = task;
-      }
     }
     return earliest;
   }

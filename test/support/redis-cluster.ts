@@ -30,9 +30,8 @@ export async function startRedisCluster(t: Owner, options: RedisClusterOptions =
   ];
   const count = masterCount + (options.replica ? 1 : 0);
   const all: RedisServer[] = [];
-  for (let index = 0; index < count; index++) {
+  for (let index = 0; index < count; index++)
     all.push(await startClusterNode(t, formingTimeoutMs, tls, options.program));
-  }
   const masters = all.slice(0, masterCount);
   const replica = all[masterCount];
   const ids = new Map<RedisServer, string>();
@@ -118,9 +117,8 @@ export async function startRedisCluster(t: Owner, options: RedisClusterOptions =
         await from.command('MIGRATE', '127.0.0.1', to.port, keys[0] ?? '', 0, 5_000);
       }
       await between?.();
-      for (const node of [to, from, ...masters.filter((other) => other !== to && other !== from)]) {
+      for (const node of [to, from, ...masters.filter((other) => other !== to && other !== from)])
         await node.command('CLUSTER', 'SETSLOT', slot, 'NODE', idOf(to));
-      }
     },
   };
 }

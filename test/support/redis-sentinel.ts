@@ -99,9 +99,8 @@ export async function startRedisSentinels(
     },
     announcement: () => Promise.any(sentinels.map(awaitSwitch)),
     async setDownAfter(ms = patientDownAfterMs) {
-      for (const sentinel of sentinels) {
+      for (const sentinel of sentinels)
         await sentinel.command('SENTINEL', 'SET', masterName, 'down-after-milliseconds', ms);
-      }
     },
     agreement: (server) =>
       eventually(

@@ -13,9 +13,8 @@ export function createRouterFolder(t: Owner, others: readonly string[]): string 
   const packages = join(folder, 'node_modules');
   const own = join(packages, 'ratelane-router');
   mkdirSync(own, { recursive: true });
-  for (const name of ['@types', 'typebox', ...others]) {
+  for (const name of ['@types', 'typebox', ...others])
     symlinkSync(join(root, 'node_modules', name), join(packages, name));
-  }
   symlinkSync(join(root, 'shared'), join(own, 'shared'));
   // The entries of the package, in the sources.
   const exports = {

@@ -65,9 +65,8 @@ export async function spawnWorkerProcess(t: Owner, options: WorkerProcessOptions
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-worker-'));
   const rulesFolder = join(folder, 'config');
   await mkdir(rulesFolder);
-  for (const [name, text] of Object.entries(options.rules ?? {})) {
+  for (const [name, text] of Object.entries(options.rules ?? {}))
     await writeFile(join(rulesFolder, name), text);
-  }
   const env = { ...defaultEnv(ports, folder), ...options.env };
   const [command = '', ...first] = options.program ?? programCommand('worker');
   const child = spawn(command, [...first, ...(options.arguments ?? [])], {

@@ -69,9 +69,8 @@ test('the requests of a turn are executed together', (t) => {
   const soon = (task: () => void) => void tasks.push(task);
   const store = new MemoryStore({ clock: createManualClock(), log: createRecordedLog(), soon });
   const never = { deadlineMs: Number.POSITIVE_INFINITY };
-  for (const key of ['a', 'b']) {
+  for (const key of ['a', 'b'])
     store.count(startCounting([createHit({ key, windowSeconds: 10 })], never).request);
-  }
   t.is(tasks.length, 1);
   tasks[0]?.();
   t.deepEqual([store.read('a'), store.read('b')], [1, 1]);

@@ -12,15 +12,13 @@ import { createCounterAccess } from './counter-access.ts';
 const rules = `
 domain: d
 descriptors:
-  - key: k
-    rate_limit: {unit: minute, requests_per_unit: 10}
+  - {key: k, rate_limit: {unit: minute, requests_per_unit: 10}}
   - key: watched
     shadow_mode: true
     rate_limit: {unit: hour, requests_per_unit: 3, algorithm: sliding_window}
   - key: list
     rate_limits: [{unit: second, requests_per_unit: 2}, {unit: day, requests_per_unit: 9}]
-  - key: free
-    rate_limit: {unlimited: true}
+  - {key: free, rate_limit: {unlimited: true}}
 `;
 const entry = (key: string) => [{ key, value: 'x' }];
 

@@ -95,9 +95,8 @@ function toOutcomeLines(outcome: DecisionOutcome): string[] {
 function findChanges({ worker, keys, before }: Seen): string[] {
   const now = new Map<string, number>();
   for (const key of keys) now.set(`counter ${key}`, Number(worker.memory.read(key) ?? Number.NaN));
-  for (const [name, value] of worker.statistics()) {
+  for (const [name, value] of worker.statistics())
     if (statistic.test(name)) now.set(name.slice('ratelimit.service.'.length), value);
-  }
   const changes: string[] = [];
   for (const [name, value] of now) {
     const last = before.get(name) ?? 0;
@@ -114,9 +113,8 @@ const workers = new Map<string, Seen>();
 
 async function run(words: readonly string[], folder: string): Promise<string> {
   const [command, ...rest] = words;
-  if (command === 'worker' || !workers.has(folder)) {
+  if (command === 'worker' || !workers.has(folder))
     workers.set(folder, open(folder, command === 'worker' ? rest : []));
-  }
   const seen = workers.get(folder) as Seen;
   if (command === 'worker') return '';
   if (command === 'advance') {

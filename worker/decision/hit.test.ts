@@ -56,9 +56,8 @@ test('a key is always that of its own entries, rule and window, whatever keys ca
         const window = windowAt('minute', 1, second);
         const key = toCounterKey(prefix, domain, entries, match.sharedValues, window.start);
         // The second time it is stored, the third time it is found.
-        for (let time = 1; time <= 3; time++) {
+        for (let time = 1; time <= 3; time++)
           t.is(keys.of(domain, { entries }, match, window), key);
-        }
       }
     }),
   );

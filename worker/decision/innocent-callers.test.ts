@@ -57,7 +57,6 @@ test('counters of one caller that use up the room leave existing ones and their 
     if (!(await worker.decide(ask(`flood=${index}`))).ok) failed++;
   }
   t.is(failed, flood - 999);
-  for (const expected of ['OK [OK 1]', 'OK [OK 0]', 'OVER [OVER 0]']) {
+  for (const expected of ['OK [OK 1]', 'OK [OK 0]', 'OVER [OVER 0]'])
     t.is(summarize(await worker.decide(ask('innocent=ann'))), expected);
-  }
 });

@@ -20,10 +20,8 @@ import { createUnmatchedSampler } from './unmatched-sampler.ts';
 const twoLimits = `
 domain: d
 descriptors:
-  - key: a
-    rate_limit: {unit: minute, requests_per_unit: 2}
-  - key: b
-    rate_limit: {unit: hour, requests_per_unit: 5}
+  - {key: a, rate_limit: {unit: minute, requests_per_unit: 2}}
+  - {key: b, rate_limit: {unit: hour, requests_per_unit: 5}}
 `;
 
 /** A store that shows its requests before it counts them. */

@@ -36,9 +36,8 @@ testScenarios(test, new URL('proto-json-reader.txt', import.meta.url), ([kind = 
 }));
 
 test('bytes that are not JSON text are refused', (t) => {
-  for (const text of ['\ufeff{}', '\u00a0{}', '{"domain":"\n"}', '{"domain":"\u0000"}']) {
+  for (const text of ['\ufeff{}', '\u00a0{}', '{"domain":"\n"}', '{"domain":"\u0000"}'])
     t.false(parse(text).ok, JSON.stringify(text));
-  }
   t.deepEqual(parseJsonRequest(Buffer.from('{"domain":"\xc3("}', 'latin1')), {
     ok: false,
     problem: 'the body is not UTF-8',

@@ -117,9 +117,8 @@ testLines(test, new URL('pull-endpoint.txt', import.meta.url), async (given, t) 
 
 test('extra tags are also labels of the families of this process', async (t) => {
   const { pull } = await setUp(t, { extraTags: { zone: 'b' } });
-  for (const line of (await pull()).text.trim().split('\n')) {
+  for (const line of (await pull()).text.trim().split('\n'))
     if (!line.startsWith('#')) t.regex(line, /\{zone="b"[,}]/);
-  }
 });
 
 test('an empty host means every address', async (t) => {

@@ -145,9 +145,8 @@ test('an outage of the receiver loses no counts', async (t) => {
   const totals = new Map<string, number>();
   const server = createServer((socket) => {
     socket.setEncoding('utf8').on('data', (text: string) => {
-      for (const [, value] of text.matchAll(/^c:(\d+)\|c$/gm)) {
+      for (const [, value] of text.matchAll(/^c:(\d+)\|c$/gm))
         totals.set('c', (totals.get('c') ?? 0) + Number(value));
-      }
     });
     t.teardown(() => socket.destroy());
   }).listen(port, '127.0.0.1');

@@ -27,9 +27,8 @@ function createServers(yaml = aSecond) {
     worlds: [] as QuotaWorld[],
     add(aheadMs = 0): QuotaWorld {
       const store = withCount(inner, (request) => {
-        for (const { key } of request.hits) {
+        for (const { key } of request.hits)
           servers.longestKey = Math.max(servers.longestKey, Buffer.byteLength(key));
-        }
         if (!servers.isAway) inner.count(request);
         else setImmediate(() => request.settle(new AppError('store', 'it is away')));
       });

@@ -318,9 +318,8 @@ function toNestedEntries(): Buffer {
   const varint = (value: number): number[] =>
     value < 0x80 ? [value] : [(value % 0x80) | 0x80, ...varint(Math.floor(value / 0x80))];
   const heads: number[][] = [];
-  for (let length = 0; length < 400_000; length += heads.at(-1)?.length ?? 0) {
+  for (let length = 0; length < 400_000; length += heads.at(-1)?.length ?? 0)
     heads.push([0x08, 0x01, 0x12, ...varint(length)]);
-  }
   const nested = heads.reverse().flat();
   return Buffer.from([0x0a, 0x01, 0x64, 0x12, ...varint(nested.length), ...nested]);
 }
@@ -416,9 +415,8 @@ test('an invalid usage report ends its own stream with the reason, and no other'
   const other = openByHand(world);
   const endOf = async (messages: readonly (object | Buffer)[]) => {
     const stream = world.open();
-    for (const message of messages) {
+    for (const message of messages)
       stream.handler.message(Buffer.isBuffer(message) ? message : encodeReports(message));
-    }
     await eventually('its end', () => stream.ending !== undefined);
     return stream.ending;
   };

@@ -35,8 +35,7 @@ function createThread(t: ExecutionContext, startWorker = () => new Worker(thread
 
 const small = `domain: d
 descriptors:
-  - key: k
-    rate_limit: {unit: second, requests_per_unit: 0}
+  - {key: k, rate_limit: {unit: second, requests_per_unit: 0}}
 `;
 
 for (const folder of ['good', 'warned', 'bad']) {

@@ -128,9 +128,8 @@ test('workers that connect or leave within a minute are one mark, and broken con
 
 test('control planes that answer or stop answering, and the start of this one, are marked once', (t) => {
   const { marks, watch } = setUp();
-  for (const error of [undefined, 'HTTP 503', 'timeout', undefined]) {
+  for (const error of [undefined, 'HTTP 503', 'timeout', undefined])
     watch.noteAnswers([{ url: 'http://b', error }]);
-  }
   t.deepEqual(
     marks.read().map(({ text }) => text),
     [

@@ -16,9 +16,7 @@ descriptors:
       - {key: minute, rate_limit: {unit: day, requests_per_unit: 5}}
   - {key: path, value: /a/*, rate_limit: {unit: day, requests_per_unit: 5}}
   - {key: path, value: /b/*, share_threshold: true, rate_limit: {unit: day, requests_per_unit: 5}}
-  - key: host
-    value: a.example:80
-    rate_limit: {unit: day, requests_per_unit: 5}
+  - {key: host, value: a.example:80, rate_limit: {unit: day, requests_per_unit: 5}}
 `,
   'd.yaml',
 );

@@ -22,8 +22,7 @@ descriptors:
       - key: user
         shadow_mode: true
         rate_limit: { unit: minute, requests_per_unit: 3, name: each-user }
-  - key: guest
-    rate_limit: { unlimited: true }
+  - {key: guest, rate_limit: { unlimited: true }}
 `,
   'd.yaml',
 );

@@ -99,9 +99,8 @@ test('two of those that count together are asked, and each that counts alone', a
   ];
   const asking = counters.ask(workers, question);
   const asked = workers.filter(({ got }) => got.length > 0);
-  for (const worker of asked) {
+  for (const worker of asked)
     counters.receive(worker, { id: idOf(worker), problem: '', counters: [counter] });
-  }
   const { answers, notAsked } = await asking;
   t.is(notAsked, 0);
   t.deepEqual(

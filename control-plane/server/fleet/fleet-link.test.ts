@@ -113,9 +113,8 @@ test('a worker that reads nothing is asked so many times, and then its link is e
   await eventually('the link is ended', () => fleet.list().length === 0 && stream.closed);
   t.regex(log.lines[0] ?? '', /was ended: the worker does not read what it is sent$/);
   clock.advance(1_500);
-  for (const { answers } of await Promise.all(asking)) {
+  for (const { answers } of await Promise.all(asking))
     t.is(answers[0]?.problem, 'no answer within 1.5s');
-  }
 });
 
 test('a bounded part of a report of 10,000 domains is kept', async (t) => {

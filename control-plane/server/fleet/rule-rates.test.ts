@@ -93,9 +93,8 @@ test('a slot of a rule is shown when no report that is in time can add to it', (
 test('numbers of workers that no counter can have do not spoil the sums', (t) => {
   const clock = createManualClock();
   const rates = new RuleRates(clock);
-  for (const hits of [1e300, 1e300, Number.POSITIVE_INFINITY, -5, Number.NaN]) {
+  for (const hits of [1e300, 1e300, Number.POSITIVE_INFINITY, -5, Number.NaN])
     rates.add(link, [{ rule: 'd.k', hits, overLimit: hits, nearLimit: hits }], 5);
-  }
   clock.advance(10_000);
   t.true(Number.isFinite(rates.read()[0]?.hitsPerSecond));
   t.true(rates.readSeries('d', 'minute').rules[0]?.hits.every(Number.isFinite));

@@ -18,9 +18,8 @@ test('a worker is called by its node id, and by what distinguishes it where that
     ['', instance, true, '10.0.0.1:5 (instance 3f2a91c0)'],
     ['x'.repeat(300), undefined, false, 'x'.repeat(200)],
   ];
-  for (const [id, each, isShared, name] of cases) {
+  for (const [id, each, isShared, name] of cases)
     t.is(toWorkerName(workerOf(id, each), isShared), name);
-  }
 });
 
 test('node ids that two workers have are shared', (t) => {

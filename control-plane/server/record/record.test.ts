@@ -53,9 +53,8 @@ const end = { reason: 'errors 9 %', by: 'token ops', atMs: 5 };
 const numbered = (count: number) => Array.from({ length: count }, (_, index) => index);
 
 test('a record is read as it was written', (t) => {
-  for (const each of [emptyRecord, record]) {
+  for (const each of [emptyRecord, record])
     t.deepEqual(parseRecord(toRecordText(each)), { ok: true, record: each });
-  }
 });
 
 const text = toRecordText(record);

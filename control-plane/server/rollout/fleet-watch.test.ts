@@ -233,9 +233,8 @@ test('ten bad seconds of a hold are bad, however good the others were', (t) => {
     for (let second = 1; second < 10; second++) after(1_000, at(count - 1, 0));
     t.is(after(1_000, at(count, 0)).judgement.kind, 'good');
   }
-  for (let second = 1; second < 10; second++) {
+  for (let second = 1; second < 10; second++)
     t.is(after(1_000, at(31, 100)).judgement.kind, 'good', 'the slice has not ended');
-  }
   const { kind, text } = after(1_000, at(31, 100)).judgement;
   t.is(kind, 'bad');
   t.regex(text, /^in the last 10s: errors 5\.0 % where it is, 0\.0 % elsewhere/);
@@ -249,9 +248,8 @@ test('a slice with too few requests to judge continues until there are enough', 
   ];
   after(0, [counting('a', 'new', 0), counting('c', 'old', 0)]);
   for (let second = 1; second <= 10; second++) after(1_000, at(0, 0));
-  for (let second = 1; second <= 20; second++) {
+  for (let second = 1; second <= 20; second++)
     t.is(after(1_000, at(99, 30)).judgement.kind, 'good');
-  }
   t.is(after(1_000, at(100, 30)).judgement.kind, 'bad');
 });
 

@@ -87,16 +87,14 @@ const commands: Readonly<Record<string, Command>> = {
    * over-limit|errors|no-match SHARE`. */
   callers({ fleet }, what = '', share = '') {
     const last = fleet.workers.length - 1;
-    for (const [at, worker] of fleet.workers.entries()) {
+    for (const [at, worker] of fleet.workers.entries())
       worker.callers = toEffect(what, String((Number(share) * at) / last));
-    }
   },
   /** `come ID [COUNT [foreign]]`: more workers with this id connect; `foreign`: of another make. */
   come({ fleet }, id = '', count = '1', make = '') {
     const other = make === 'foreign' && { instance: undefined };
-    for (let left = Number(count); left > 0; left--) {
+    for (let left = Number(count); left > 0; left--)
       fleet.addWorker({ id, plane: fleet.plane.name, ...other });
-    }
   },
   /** `delay PLANE SECONDS`: the control plane notices what is published only after this time, or when it asks; with
    * `Infinity` never by itself. */

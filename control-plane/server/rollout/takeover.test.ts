@@ -97,9 +97,8 @@ for (const [kind, timing] of Object.entries(timings)) {
           if (outcome === 'taken_back') t.true(most <= 2, `${most} had it`);
           const isOpenAtKill = moment === 'after' ? write < writes : write > 1;
           // Taking back a bad revision does not need a leader.
-          if (outcome === 'in_force') {
+          if (outcome === 'in_force')
             t.is(takeovers(fleet).length, isOpenAtKill ? 1 : 0, fleet.events.join());
-          }
           t.false(fleet.log.lines.some((line) => line.includes('paused')));
         });
       }

@@ -163,13 +163,8 @@ test('versions follow from the rules, not from where and how they are written', 
 
 const withExtensions = `domain: shop
 descriptors:
-  - key: path
-    value: /a*
-    share_threshold: true
-    rate_limit: { unit: hour, requests_per_unit: 5 }
-  - key: user
-    value_to_metric: true
-    rate_limit: { unit: hour, requests_per_unit: 5 }
+  - {key: path, value: /a*, share_threshold: true, rate_limit: { unit: hour, requests_per_unit: 5 }}
+  - {key: user, value_to_metric: true, rate_limit: { unit: hour, requests_per_unit: 5 }}
 `;
 
 test('only nodes that announce themselves get the fields that the message lacks', (t) => {

@@ -43,9 +43,8 @@ function build(
     { encode, findSnapshot },
   );
   if (!outcome.ok) throw new Error('it is invalid');
-  for (const { extended, standard } of outcome.built.groups) {
+  for (const { extended, standard } of outcome.built.groups)
     for (const each of [extended, standard]) snapshots.set(each.version, each);
-  }
   return outcome.built;
 }
 
@@ -203,9 +202,8 @@ test('a node is compared with and without the trial, whether it is chosen or not
   served.change({ inForce: inForce(a) });
   t.is(versions(nodes.chosen), undefined);
   served.change({ trial: trialOf(b, some) });
-  for (const each of [nodes.chosen, nodes['not chosen']]) {
+  for (const each of [nodes.chosen, nodes['not chosen']])
     t.deepEqual(versions(each), [allGroup?.standard.version, b.groups[1]?.standard.version]);
-  }
   const mail = mailGroup?.standard.version;
   t.deepEqual(versions(nodes['chosen, of another group']), [mail, mail]);
   served.change({ inForce: undefined });

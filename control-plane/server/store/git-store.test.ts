@@ -122,8 +122,7 @@ test('a moved tag is followed, and is not written to', async (t) => {
   t.is(textsOf(await store.read()), 'a.yaml=1');
   repository.git('tag', '--force', '--annotate', '--message=two', 'live');
   repository.git('push', '--quiet', '--force', 'origin', 'live');
-  const moved = await store.read();
-  t.is(moved.id, second);
+  t.like(await store.read(), { id: second });
   const error = await t.throwsAsync<AppError>(store.write(put('a.yaml', '3'), unconditional));
   t.is(error?.code, 'bad_request');
   t.is(error?.message, 'refs/tags/live is not a branch, so nothing is written to it');
@@ -457,9 +456,8 @@ test('a password reaches the remote, but no log, error, argument or file', async
   const config = readFileSync(join(state, readdirSync(state)[0] ?? '', 'config'), 'utf8');
   const usedArguments = readFileSync(args, 'utf8');
   t.regex(usedArguments, /^push .*http/m);
-  for (const text of [...texts, ...log.lines, config, usedArguments]) {
+  for (const text of [...texts, ...log.lines, config, usedArguments])
     t.notRegex(text ?? '', /pony|horse/);
-  }
 });
 
 test('a password in the URL is used, and never shown', async (t) => {
@@ -571,9 +569,8 @@ test('impossible options stop the start', (t) => {
       "'../x' cannot be a folder of a Git repository: no part of it can be empty, '.' or '..'",
     ],
   ];
-  for (const [options, message] of refusals) {
+  for (const [options, message] of refusals)
     t.throws(() => openGitStore(t, repository, options), { message, code: 'cannot_start' });
-  }
 });
 
 test('with a local path too, an unknown revision is reported as unknown without contacting the remote', async (t) => {

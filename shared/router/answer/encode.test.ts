@@ -219,9 +219,8 @@ test('a value under a type that is not its own is a defect whose message names w
     });
   }
   const { send, reports } = await createTestClient({ '': { Value } });
-  for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
+  for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])
     t.is((await send(method, '/value')).status, 500);
-  }
   t.deepEqual(
     reports.map(({ error }) => String(error)),
     [

@@ -124,9 +124,8 @@ test('a content-length that the body does not have is an error by name, on a str
       });
     });
   t.is((await stream('3')).headers.get('content-length'), '3');
-  for (const length of ['2', '4']) {
+  for (const length of ['2', '4'])
     await t.throwsAsync(stream(length), { message: /has not the \d bytes of its content-length/ });
-  }
 });
 
 test('an id that a method sets is sent; what the server sets, and what cannot be sent, is an error by name', async (t) => {
@@ -244,7 +243,6 @@ test('the answer of another server is passed on without the headers of its conne
   server.close();
   t.is(text, 'tea');
   t.is(headers.get('x-a'), 'b');
-  for (const name of ['content-encoding', 'content-length', 'connection', 'transfer-encoding']) {
+  for (const name of ['content-encoding', 'content-length', 'connection', 'transfer-encoding'])
     t.is(headers.get(name), null, name);
-  }
 });

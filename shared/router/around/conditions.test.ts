@@ -128,12 +128,10 @@ test('dates are compared where there are no tags, and an invalid date is ignored
     (await send(method, '/dated', { headers })).status;
   t.is(await statusOf('GET', { 'if-modified-since': at }), 304);
   t.is(await statusOf('GET', { 'if-modified-since': before }), 200);
-  for (const invalid of ['yesterday', '2027', '2027-01-01', 'Sat, 01 Aug 2026 10:00:00']) {
+  for (const invalid of ['yesterday', '2027', '2027-01-01', 'Sat, 01 Aug 2026 10:00:00'])
     t.is(await statusOf('GET', { 'if-modified-since': invalid }), 200, invalid);
-  }
-  for (const old of ['Saturday, 01-Aug-26 10:00:00 GMT', 'Sat Aug  1 10:00:00 2026']) {
+  for (const old of ['Saturday, 01-Aug-26 10:00:00 GMT', 'Sat Aug  1 10:00:00 2026'])
     t.is(await statusOf('GET', { 'if-modified-since': old }), 304, old);
-  }
   t.is(await statusOf('PUT', { 'if-unmodified-since': '0' }), 204);
   t.is(await statusOf('GET', { 'if-modified-since': at, 'if-none-match': '"a"' }), 200);
   t.is(await statusOf('PUT', { 'if-unmodified-since': before }), 412);

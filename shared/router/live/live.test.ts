@@ -508,7 +508,6 @@ onNode('a request for another protocol is answered as any other', async (t, { po
 test('an event whose name would end its line is refused', (t) => {
   t.throws(() => new ServerEvent(1, { name: 'a\ndata:2' }), { instanceOf: TypeError });
   t.throws(() => new ServerEvent(1, { id: 'a\rb' }), { instanceOf: TypeError });
-  for (const retryMs of ['1\nevent:x' as never, Number.NaN, -1, 0.5]) {
+  for (const retryMs of ['1\nevent:x' as never, Number.NaN, -1, 0.5])
     t.throws(() => new ServerEvent(1, { retryMs }), { message: /^retryMs/ });
-  }
 });

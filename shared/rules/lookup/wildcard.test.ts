@@ -65,9 +65,8 @@ test('the first matching wildcard is found, as if all were tried in order', (t) 
           if (matching[0] === undefined) found.none++;
           else found.one++;
           const length = matching[0]?.wildcard.prefix.length ?? 0;
-          if (matching.some(({ wildcard }) => wildcard.prefix.length > length)) {
+          if (matching.some(({ wildcard }) => wildcard.prefix.length > length))
             found.notTheLongest++;
-          }
         }
         return true;
       },

@@ -31,9 +31,8 @@ function throughWire(document: RuleDocument, withExtensions = true) {
 
 function problemsOf(...descriptors: ConfigDescriptorMessage[]): string {
   const { document, problems } = fromResource({ name: 'r', domain: 'd', descriptors }, 'r');
-  if (problems.some(({ severity }) => severity === 'error') && document !== undefined) {
+  if (problems.some(({ severity }) => severity === 'error') && document !== undefined)
     throw new Error('a document with errors was given out');
-  }
   return formatProblems(problems);
 }
 

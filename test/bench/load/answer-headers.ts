@@ -47,8 +47,7 @@ export function createAnswerHeaders() {
 }
 
 function isEqual(known: Buffer, source: Buffer, start: number): boolean {
-  for (let index = 0; index < known.length; index++) {
+  for (let index = 0; index < known.length; index++)
     if (known[index] !== source[start + index]) return false;
-  }
   return true;
 }

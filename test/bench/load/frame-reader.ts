@@ -48,9 +48,8 @@ export function createFrameReader(handler: FrameHandler) {
     const id = bytes.readUInt32BE(at + 5) & 0x7fff_ffff;
     let start = at + frameHeaderLength;
     let end = start + length;
-    if ((block !== undefined) !== (type === frameTypes.continuation)) {
+    if ((block !== undefined) !== (type === frameTypes.continuation))
       throw new Error('an interrupted header block');
-    }
     if (type === frameTypes.data || type === frameTypes.headers) {
       if ((flags & frameFlags.padded) !== 0) end -= bytes[start++] as number;
       if (type === frameTypes.headers && (flags & frameFlags.priority) !== 0) start += 5;

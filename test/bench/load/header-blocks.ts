@@ -72,9 +72,8 @@ export function createHeaderBlocks(options: HeaderBlockOptions) {
     let offset = start;
     if (header.staticIndex > 0) return writeInteger(target, offset, 0x80, 7, header.staticIndex);
     const index = indexOf(header);
-    if (index > 0 && header.codedValues.length === 1) {
+    if (index > 0 && header.codedValues.length === 1)
       return writeInteger(target, offset, 0x80, 7, index);
-    }
     const nameIndex = index > 0 ? index : header.staticName;
     if (header.isIndexed) {
       offset = writeInteger(target, offset, 0x40, 6, nameIndex);

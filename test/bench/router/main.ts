@@ -66,9 +66,8 @@ async function runRound(round: number): Promise<void> {
   for (const row of chosen) for (const { port } of running) await put({ port, row, requests });
   for (const row of chosen) {
     for (let turn = round * turns; turn < (round + 1) * turns; turn += 1) {
-      for (let index = 0; index < running.length; index += 1) {
+      for (let index = 0; index < running.length; index += 1)
         await measure(running[(turn + index) % running.length] as Running, row, turn);
-      }
     }
   }
   for (const { child } of running) {

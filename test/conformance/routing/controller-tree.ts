@@ -75,9 +75,8 @@ function buildClass(
     const run = toMethod(`${path}.${name}`, method, record);
     Object.defineProperty(built.prototype, name, { value: run, configurable: true });
   }
-  for (const [name, value] of Object.entries(statics)) {
+  for (const [name, value] of Object.entries(statics))
     Object.defineProperty(built, name, { value, configurable: true });
-  }
   return built;
 }
 
@@ -138,9 +137,8 @@ function toMethod(handler: string, method: MethodSpec, record: (call: Call) => v
     const bound = bind(method.params ?? [], fields, args);
     record({ handler, bound });
     if (method.set_status !== undefined) this.response.status = method.set_status;
-    for (const [name, value] of Object.entries(method.set_headers ?? {})) {
+    for (const [name, value] of Object.entries(method.set_headers ?? {}))
       this.response.headers.set(name, value);
-    }
     if (method.set_media_type !== undefined) this.response.mediaType = method.set_media_type;
     const does = method.does ?? 'echo';
     if (does === 'accept_version') return { version: acceptVersion(this.request.headers) };
@@ -194,9 +192,8 @@ function show(value: unknown): unknown {
 function effect(does: Effect): unknown {
   if (does.raise !== undefined) throw toError(does.raise);
   if (does.return_bytes !== undefined) return Buffer.from(does.return_bytes, 'base64');
-  if (does.return_file !== undefined) {
+  if (does.return_file !== undefined)
     return new File([Buffer.from(does.return_file.base64, 'base64')], does.return_file.name);
-  }
   if (does.return_stream !== undefined) return iterate(does.return_stream);
   return does.return;
 }

@@ -27,20 +27,17 @@ export function differences(
     );
   }
   if ('bound' in expected) compare('bound', plain(calls[0]?.bound), plain(expected.bound));
-  if (expected.media_type !== undefined) {
+  if (expected.media_type !== undefined)
     compare('media type', contentType.split(';')[0]?.trim(), expected.media_type);
-  }
   if (expected.no_charset === true) compare('charset', /charset/i.test(contentType), false);
   if ('json' in expected) compare('json', parse(text), expected.json);
   if (expected.text !== undefined) compare('text', text, expected.text);
   if (expected.base64 !== undefined) compare('base64', body.toString('base64'), expected.base64);
   if (expected.empty === true) compare('body', text, '');
-  for (const [name, value] of Object.entries(expected.headers ?? {})) {
+  for (const [name, value] of Object.entries(expected.headers ?? {}))
     compare(name, headers.get(name), value);
-  }
-  if (expected.allow !== undefined) {
+  if (expected.allow !== undefined)
     compare('allow', headers.get('allow')?.split(/, */).sort(), [...expected.allow].sort());
-  }
   for (const part of expected.body_includes ?? []) {
     if (!text.includes(part)) found.push(`the body lacks ${part}`);
   }

@@ -35,17 +35,14 @@ export function reasonToSkip(
   if (mounts !== undefined && !mounts.includes(mount)) return 'the case names its mounts';
   if (mount === 'fetch') {
     const hasBody = ['json', 'form', 'raw', 'multipart'].some((kind) => kind in request);
-    if (hasBody && /^(?:get|head)$/i.test(method)) {
+    if (hasBody && /^(?:get|head)$/i.test(method))
       return 'a WHATWG Request has no body with GET and HEAD';
-    }
     if (/^(?:trace|connect|track)$/i.test(method)) return `a WHATWG Request cannot be ${method}`;
-    if (/^(?:get|head|post|put|delete|options)$/.test(method)) {
+    if (/^(?:get|head|post|put|delete|options)$/.test(method))
       return 'a WHATWG Request writes the method in upper case';
-    }
   }
-  if ((mount === 'node' || mount === 'fastify') && method !== method.toUpperCase()) {
+  if ((mount === 'node' || mount === 'fastify') && method !== method.toUpperCase())
     return 'the HTTP client writes the method in upper case';
-  }
   if (mount === 'fastify' && method === 'CONNECT') return 'Fastify has no route for CONNECT';
   return undefined;
 }
@@ -130,9 +127,8 @@ function serverMount(server: Server, stop: () => Promise<unknown>): Mount {
       const pieces: Buffer[] = [];
       for await (const piece of response) pieces.push(piece);
       const answered = new Headers();
-      for (const [name, values] of Object.entries<string[]>(response.headersDistinct)) {
+      for (const [name, values] of Object.entries<string[]>(response.headersDistinct))
         for (const value of values) answered.append(name, value);
-      }
       return { status: response.statusCode, headers: answered, body: Buffer.concat(pieces) };
     },
     async stop() {

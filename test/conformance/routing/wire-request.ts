@@ -23,9 +23,8 @@ function toBody(spec: RequestSpec): { text: string; type?: string } | undefined 
   if (spec.form !== undefined) {
     const form = new URLSearchParams();
     const pairs = Array.isArray(spec.form) ? spec.form : Object.entries(spec.form);
-    for (const [name, values] of pairs) {
+    for (const [name, values] of pairs)
       for (const value of [values].flat()) form.append(name, String(value));
-    }
     return { text: form.toString(), type: 'application/x-www-form-urlencoded' };
   }
   if (spec.multipart !== undefined) {

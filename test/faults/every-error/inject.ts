@@ -243,9 +243,8 @@ function breakAllOpen(): void {
     else if (emitter === process) process.disconnect();
     else emitter.emit('error', failure);
   }
-  for (const name of ['stdout', 'stderr'] as const) {
+  for (const name of ['stdout', 'stderr'] as const)
     if (note(name)) process[name].emit('error', failure);
-  }
 }
 
 if (isMainThread) {

@@ -96,9 +96,8 @@ export async function runRounds(options: RoundsOptions): Promise<RoundsResult> {
   } catch (error) {
     findings.push(`${source}, ${fault}, --seed ${seed}: ${String(error)}`);
   } finally {
-    if (findings.length > 0) {
+    if (findings.length > 0)
       for (const plane of fleet?.planes ?? []) log(plane.output().slice(-outputShown));
-    }
     for (const end of endings) await end();
   }
   return { ...result, findings };

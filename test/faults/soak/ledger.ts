@@ -103,15 +103,12 @@ export function createLedger(deps: LedgerDeps) {
     const isExact = failed === 0 && errors === entry.errorsBefore;
     const text = `${toText(entry)}, counted ${counter}`;
     findings.check('no hit is counted twice', counter <= sent, text);
-    if (isExact) {
+    if (isExact)
       findings.check('without faults the counts are exact', ok === limit && counter === sent, text);
-    }
-    if (configuration.store === 'redis' && (onFailure === 'error' || isExact)) {
+    if (configuration.store === 'redis' && (onFailure === 'error' || isExact))
       findings.check('what was answered by Redis was counted', counter >= ok + over, text);
-    }
-    if (onFailure !== 'deny') {
+    if (onFailure !== 'deny')
       findings.check('no more refusals than the limit has', ok + failed >= limit, text);
-    }
     excess += Math.max(0, ok - limit);
     if (configuration.store === 'redis') {
       const detail = `${excess} too many, ${errors} decisions without the store; ${text}`;

@@ -23,10 +23,8 @@ export interface RulesChangerDeps {
 export function rulesOf(version: number): string {
   return `domain: d
 descriptors:
-  - key: k
-    rate_limit: { unit: year, requests_per_unit: ${limit} }
-  - key: version
-    rate_limit: { unit: year, requests_per_unit: ${version} }
+  - {key: k, rate_limit: { unit: year, requests_per_unit: ${limit} }}
+  - {key: version, rate_limit: { unit: year, requests_per_unit: ${version} }}
 `;
 }
 

@@ -75,9 +75,8 @@ export function createStoreBreaker(deps: StoreBreakerDeps) {
       const isExact = await waitUntil(async () => {
         const value = `${deps.prefix}exact${probes++}`;
         let ok = 0;
-        for (let hit = 0; hit < hits; hit++) {
+        for (let hit = 0; hit < hits; hit++)
           if ((await caller.decide('d', 'k', value)) === 'OK') ok++;
-        }
         const isComplete = await isCounted(value, hits, 2_000);
         text = `${ok} OK of ${limit}, ${await store.countOf(value)} of ${hits} counted`;
         return isComplete && ok === limit;

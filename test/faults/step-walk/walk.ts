@@ -160,9 +160,8 @@ class Walk {
     const fleet = this.#fleet;
     const random = this.#random;
     this.#doSome(share);
-    for (const worker of [...fleet.workers]) {
+    for (const worker of [...fleet.workers])
       if (share === 1 || random.chance(0.8)) this.#answer(worker);
-    }
     this.#doSome(share);
     this.#second++;
     this.#passed++;
@@ -174,9 +173,8 @@ class Walk {
     const running = this.#running();
     for (const worker of fleet.workers) {
       const isAway = worker.plane === undefined && !this.#left.has(worker);
-      if (isAway && running.length > 0 && random.chance(0.5)) {
+      if (isAway && running.length > 0 && random.chance(0.5))
         fleet.connect(worker, random.pick(running));
-      }
     }
     if (this.#isTraced) this.#trace();
     this.#check();
@@ -374,9 +372,8 @@ class Walk {
     if (rollout !== null && rollout.outcome !== 'taken_back' && this.#takenBack.has(rollout.id)) {
       this.find(`rollout ${rollout.id} was taken back, and is ${rollout.outcome}`);
     }
-    for (const { outcome, rollout: id } of now.verdicts) {
+    for (const { outcome, rollout: id } of now.verdicts)
       if (outcome === 'taken_back' && id !== undefined) this.#takenBack.add(id);
-    }
     const open = openRolloutOf(now);
     const begun = open !== undefined && open.id !== before?.rollout?.id ? open : undefined;
     if (begun !== undefined) {
@@ -493,9 +490,8 @@ class Walk {
         plane?.record.known.record.rollout?.id === open.id;
       if (open.id !== this.#offered.id) this.#offered = { id: open.id, instances: new Set() };
       const { instances } = this.#offered;
-      for (const each of connected) {
+      for (const each of connected)
         if (isKnown(each) && contentOf(each.notified) === content) instances.add(each.instance);
-      }
       const offered = instances.size;
       // Workers that have left stay on record until the rollout is paused because of that.
       const isGiven = open.chosen.length + open.whole.length > 0 || open.outcome === 'paused';
@@ -647,9 +643,8 @@ class Walk {
       }
     }
     this.#left.clear();
-    for (const worker of fleet.workers) {
+    for (const worker of fleet.workers)
       Object.assign(worker, { answer: 'take', lies: undefined, isUnlinked: false });
-    }
     const isOver = () => this.finding !== undefined || this.#whyUnsettled() === undefined;
     for (let left = 120; left > 0 && !isOver(); left--) {
       const [plane] = fleet.planes;

@@ -55,9 +55,8 @@ for (const [title, values] of Object.entries(shapes)) {
       if (wanted !== undefined) {
         const chosen = [...pods.values()].filter((pod) => isPartOf(wanted, pod.metadata.labels));
         t.is(chosen.length, 1, `${named} chooses one Deployment`);
-        for (const port of spec.ports ?? []) {
+        for (const port of spec.ports ?? [])
           t.true(portNames(chosen[0]).has(port.targetPort), named);
-        }
       }
       if (kind === 'HorizontalPodAutoscaler') t.true(pods.has(spec.scaleTargetRef.name));
       if (kind === 'ServiceMonitor') {
@@ -250,9 +249,8 @@ test('each value has its type in the schema, which contains nothing else', (t) =
     const isMap = typeof value === 'object' && value !== null && !Array.isArray(value);
     if (!isMap || schema.properties === undefined || open.has(path)) {
       t.truthy(schema.type ?? schema.enum ?? schema.anyOf, `${path} has a type`);
-      if (isMap && Object.keys(value).length > 0 && !open.has(path)) {
+      if (isMap && Object.keys(value).length > 0 && !open.has(path))
         t.truthy(schema.additionalProperties, path);
-      }
       return;
     }
     t.is(schema.additionalProperties, false, path);
@@ -315,9 +313,8 @@ function checkPod(t: ExecutionContext, { spec }: Manifest): void {
       t.true(names.has(port), `${port} is a port`);
     }
   }
-  for (const constraint of spec.topologySpreadConstraints ?? []) {
+  for (const constraint of spec.topologySpreadConstraints ?? [])
     t.truthy(constraint.labelSelector.matchLabels);
-  }
 }
 
 /** The commands in the notes name existing objects. */

@@ -71,9 +71,8 @@ test.serial(
   async (t) => {
     const { redis, controlPlane, rules, counters, reset, callers } = await startTwoWorkers(t);
     for (const key of ['k', 'bucket', 'slide']) {
-      for (let round = 0; round < 3; round++) {
+      for (let round = 0; round < 3; round++)
         for (const { decide } of callers) await decide('d', key, 'ada');
-      }
       const shown = await counters('get', `${key}=ada`);
       t.is(shown.exitCode, 0, shown.stderr);
       t.regex(
@@ -213,9 +212,8 @@ test.serial('several processes report and reset counters like a single one', asy
   // Connections are distributed in turn.
   const callers = [1, 2].map(() => createCaller(t, `127.0.0.1:${worker.ports.grpc}`));
   await linked(1);
-  for (let round = 0; round < 3; round++) {
+  for (let round = 0; round < 3; round++)
     for (const { decide } of callers) await decide('d', 'k', 'ada');
-  }
   t.regex((await counters('get', 'k=ada')).stdout, /\n[234] +2 +year +\d+s +w-1 +\(k=ada\)\n/);
   await eventually('both have forgotten', async () => {
     await reset('k=ada');

@@ -17,12 +17,8 @@ descriptors:
     rate_limits:
       - {unit: second, requests_per_unit: 5}
       - {unit: minute, requests_per_unit: 60, algorithm: sliding_window}
-  - key: leased
-    rate_limit: {unit: minute, requests_per_unit: 1000, lease: {share: 5%, for: 1s}}
-  - key: leased
-    value: ada
-    until: 2020-01-01T00:00:00Z
-    rate_limit: {unlimited: true}
+  - {key: leased, rate_limit: {unit: minute, requests_per_unit: 1000, lease: {share: 5%, for: 1s}}}
+  - {key: leased, value: ada, until: 2020-01-01T00:00:00Z, rate_limit: {unlimited: true}}
 `;
 
 test('status names the workers that cannot enforce fields of the rules', async (t) => {

@@ -101,8 +101,7 @@ test('a peer that does not answer is named, and the status is not known', async 
     status.text,
     /so it is unknown for its workers; if it is gone for good, remove it from --peers$/,
   );
-  const run = await runInProcess(['status', '--admin-url', asked, '--min-workers', '0']);
-  t.is(run.code, 3);
+  t.like(await runInProcess(['status', '--admin-url', asked, '--min-workers', '0']), { code: 3 });
 });
 
 /** A peer that has workers with these instances, until `become` changes them; without any it is unreachable. */

@@ -9,8 +9,7 @@ import { startWorkerProcess, type WorkerProcess } from '../../support/worker-pro
 const toRules = (domain: string) => `
 domain: ${domain}
 descriptors:
-  - key: user
-    rate_limit: { unit: year, requests_per_unit: 3 }
+  - {key: user, rate_limit: { unit: year, requests_per_unit: 3 }}
 `;
 const rules = { 'shop.yaml': toRules('shop') };
 const plain = { tls: undefined, showText: true };
@@ -41,8 +40,7 @@ async function ask(worker: WorkerProcess, ...users: readonly string[]): Promise<
 test.serial('a worker without its memory cache is healthy and admits all requests', async (t) => {
   const url = `127.0.0.1:${await freePort()}`;
   const worker = await startWorker(t, { MEMCACHE_HOST_PORT: url });
-  const health = await fetch(`http://127.0.0.1:${worker.ports.http}/healthcheck`);
-  t.is(health.status, 200);
+  t.like(await fetch(`http://127.0.0.1:${worker.ports.http}/healthcheck`), { status: 200 });
   const target = `127.0.0.1:${worker.ports.grpc}`;
   t.like(await callHealthCheck(target, 'ratelimit', plain), { health: 'SERVING' });
   for (let round = 0; round < 5; round++) t.is(await ask(worker, 'ann'), 200);

@@ -219,9 +219,8 @@ test("the dashboard's data source and its job are variables", (t) => {
   for (const { title, datasource, targets } of dashboard.panels) {
     t.regex(datasource.uid, /^\$\{datasource\}$/, title);
     for (const { expr } of targets) {
-      for (const [, labels = ''] of expr.matchAll(/\b(?:ratelimit|ratelane)_\w+(\{[^}]*\})?/g)) {
+      for (const [, labels = ''] of expr.matchAll(/\b(?:ratelimit|ratelane)_\w+(\{[^}]*\})?/g))
         t.true(labels.includes('job=~"$job"'), expr);
-      }
     }
   }
 });

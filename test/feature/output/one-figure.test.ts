@@ -151,9 +151,8 @@ test('all surfaces report the same number of hits of a rule', async (t) => {
     (await readSeries()).some(({ hits }) => hits.length >= 3),
   );
   const send = async ({ entries, beside, addend = 1 }: Expected, count: number) => {
-    for (let left = count; left > 0; left--) {
+    for (let left = count; left > 0; left--)
       await decide(addend, entries, ...(beside === undefined ? [] : [beside]));
-    }
   };
   for (const rule of rules) await send(rule, rule.sent);
   folder.replace('d.yaml', lasting(7));

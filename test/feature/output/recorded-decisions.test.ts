@@ -14,13 +14,9 @@ import { startWorkerProcess } from '../../support/worker-process.ts';
 const rules = `
 domain: d
 descriptors:
-  - key: user
-    rate_limit: {unit: minute, requests_per_unit: 2}
-  - key: secret
-    detailed_metric: true
-    rate_limit: {unit: minute, requests_per_unit: 2}
-  - key: free
-    rate_limit: {unlimited: true}
+  - {key: user, rate_limit: {unit: minute, requests_per_unit: 2}}
+  - {key: secret, detailed_metric: true, rate_limit: {unit: minute, requests_per_unit: 2}}
+  - {key: free, rate_limit: {unlimited: true}}
   - key: path
     value: /files/*
     share_threshold: true

@@ -17,10 +17,8 @@ const rules = {
   'd.yaml': `
 domain: d
 descriptors:
-  - key: k
-    rate_limit: {unit: minute, requests_per_unit: 100}
-  - key: s
-    rate_limit: {unit: second, requests_per_unit: 0}
+  - {key: k, rate_limit: {unit: minute, requests_per_unit: 100}}
+  - {key: s, rate_limit: {unit: second, requests_per_unit: 0}}
 `,
 };
 const service = 'envoy.service.ratelimit.v3.RateLimitService';

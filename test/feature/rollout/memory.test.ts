@@ -133,9 +133,8 @@ for (const [where, open] of Object.entries(stores)) {
     await eventually('no worker has rules', () =>
       [...workers, ...others].every(({ notified }) => notified.at(-1) === ''),
     );
-    for (const plane of [first, second]) {
+    for (const plane of [first, second])
       await eventually('it is in force', async () => (await verdictOf(plane)) === 'in_force');
-    }
     await first.stop();
     await first.start();
     const again = connectThree(t, first);

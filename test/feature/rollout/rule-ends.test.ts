@@ -12,8 +12,7 @@ import { startWorker } from '../../support/worker-in-process.ts';
 const hourMs = 3_600_000;
 const usual = `domain: d
 descriptors:
-  - key: user
-    rate_limit: {unit: year, requests_per_unit: 3}
+  - {key: user, rate_limit: {unit: year, requests_per_unit: 3}}
 `;
 
 const stores: Readonly<Record<string, (t: ExecutionContext) => Promise<Record<string, string>>>> = {

@@ -6,12 +6,9 @@ import { startWorker } from '../../support/worker-in-process.ts';
 const rules = `
 domain: d
 descriptors:
-  - key: monthly
-    rate_limit: {unit: month, requests_per_unit: 2}
-  - key: weekly
-    rate_limit: {unit: week, requests_per_unit: 2}
-  - key: hourly
-    rate_limit: {unit: hour, requests_per_unit: 100}
+  - {key: monthly, rate_limit: {unit: month, requests_per_unit: 2}}
+  - {key: weekly, rate_limit: {unit: week, requests_per_unit: 2}}
+  - {key: hourly, rate_limit: {unit: hour, requests_per_unit: 100}}
 `;
 const memory = { BACKEND_TYPE: 'memory' };
 /** No window ends during a test. */
@@ -135,9 +132,8 @@ descriptors:
     const env = { ...memory, STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: value };
     const worker = await startWorker(t, { env, rules: trial, clock: stoppedClock });
     const statuses: number[] = [];
-    for (let time = 0; time < 4; time++) {
+    for (let time = 0; time < 4; time++)
       statuses.push((await worker.decide('trial', 'real')).status);
-    }
     const named = worker.log.lines.filter((line) => line.includes("'trial' has shadow_mode"));
     return [statuses, named.length];
   };

@@ -10,8 +10,7 @@ import { startWorker } from '../../support/worker-in-process.ts';
 const rules = `
 domain: d
 descriptors:
-  - key: once
-    rate_limit: {unit: year, requests_per_unit: 1}
+  - {key: once, rate_limit: {unit: year, requests_per_unit: 1}}
 `;
 const memcached = { BACKEND_TYPE: 'memcache' };
 const record = '_memcache._tcp.cache.test';

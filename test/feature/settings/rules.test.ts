@@ -260,7 +260,6 @@ test('CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: failed attempts are this fa
     env: { CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: '7s' },
   });
   await eventually('an attempt', () => proxy.accepted > 0);
-  for (let attempt = 0; attempt < 2; attempt++) {
+  for (let attempt = 0; attempt < 2; attempt++)
     await assertWait(t, { worker, clock, minMs: 7_000 });
-  }
 });

@@ -16,10 +16,8 @@ import { launchWorker, startWorker } from '../../support/worker-in-process.ts';
 const rules = `
 domain: d
 descriptors:
-  - key: main
-    rate_limit: {unit: year, requests_per_unit: 1000}
-  - key: second
-    rate_limit: {unit: second, requests_per_unit: 1000}
+  - {key: main, rate_limit: {unit: year, requests_per_unit: 1000}}
+  - {key: second, rate_limit: {unit: second, requests_per_unit: 1000}}
 `;
 
 const tlsNames = [

@@ -17,10 +17,8 @@ import { startWorker, type WorkerInProcess } from '../../support/worker-in-proce
 const rules = `
 domain: d
 descriptors:
-  - key: main
-    rate_limit: {unit: year, requests_per_unit: 1000}
-  - key: second
-    rate_limit: {unit: second, requests_per_unit: 1000}
+  - {key: main, rate_limit: {unit: year, requests_per_unit: 1000}}
+  - {key: second, rate_limit: {unit: second, requests_per_unit: 1000}}
 `;
 /** Keeps tokens and counters the same for a whole test. */
 const fixedClock = { ...systemClock, wallMs: () => Date.UTC(2026, 2, 4, 5, 6, 7) };

@@ -38,9 +38,8 @@ test.serial('a request over several nodes is counted on each', async (t) => {
     (await count(store, keys)).after,
     keys.map(() => 1),
   );
-  for (const key of keys) {
+  for (const key of keys)
     t.is(await (await cluster.ownerOf(await cluster.slotOf(key))).command('GET', key), '1');
-  }
   t.regex(store.state().detail, /^connected to cluster .* \(6 connections to 3 of 3 masters\)/);
   t.is(store.connections.total, 6);
 });

@@ -17,8 +17,7 @@ const testMs = 300_000;
 const rules = {
   'd.yaml': `domain: d
 descriptors:
-  - key: k
-    rate_limit: {unit: day, requests_per_unit: 1000000000}
+  - {key: k, rate_limit: {unit: day, requests_per_unit: 1000000000}}
 `,
 };
 const values = 200;

@@ -9,15 +9,10 @@ import { startWorkerProcess } from '../../support/worker-process.ts';
 
 const rules = `domain: d
 descriptors:
-  - key: day
-    rate_limit: {unit: year, requests_per_unit: 2}
-  - key: shadow
-    shadow_mode: true
-    rate_limit: {unit: year, requests_per_unit: 2}
-  - key: free
-    rate_limit: {unlimited: true}
-  - key: block
-    rate_limit: {unit: year, requests_per_unit: 0}
+  - {key: day, rate_limit: {unit: year, requests_per_unit: 2}}
+  - {key: shadow, shadow_mode: true, rate_limit: {unit: year, requests_per_unit: 2}}
+  - {key: free, rate_limit: {unlimited: true}}
+  - {key: block, rate_limit: {unit: year, requests_per_unit: 0}}
 `;
 const modes = ['allow', 'deny', 'local'] as const;
 type Mode = (typeof modes)[number];

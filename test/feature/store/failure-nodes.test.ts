@@ -23,10 +23,8 @@ const rarelyPollingClock: Clock = {
 const openGauge = 'ratelimit.store.breaker.open';
 const rules = `domain: d
 descriptors:
-  - key: second
-    rate_limit: {unit: second, requests_per_unit: 1000000}
-  - key: day
-    rate_limit: {unit: year, requests_per_unit: 2}
+  - {key: second, rate_limit: {unit: second, requests_per_unit: 1000000}}
+  - {key: day, rate_limit: {unit: year, requests_per_unit: 2}}
 `;
 
 async function count(store: CounterStore, ...keys: readonly string[]) {
@@ -38,9 +36,8 @@ async function count(store: CounterStore, ...keys: readonly string[]) {
 
 test.serial('one silent master of a cluster does not affect the keys of the others', async (t) => {
   const cluster = await startRedisCluster(t);
-  for (const master of cluster.masters) {
+  for (const master of cluster.masters)
     await master.command('CONFIG', 'SET', 'cluster-require-full-coverage', 'no');
-  }
   const store = await openRedisStore(t, cluster.url, {
     type: 'cluster',
     timeoutMs: 20_000,
@@ -110,9 +107,8 @@ test.serial('an unreachable per-second store does not affect the main one', asyn
     clock: rarelyPollingClock,
   });
   // A worker that can answer without a store does not wait long for it at the start.
-  for (const key of ['second', 'day=start']) {
+  for (const key of ['second', 'day=start'])
     await eventually('it is counted', async () => (await worker.decide(key)).status === 200);
-  }
   await perSecond.kill();
   await eventually('it is denied', async () => (await worker.decide('second')).status === 429);
   t.regex(await worker.page('/stats'), /^ratelimit\.per_second_store\.breaker\.open: 1$/m);

@@ -28,10 +28,8 @@ import {
 const rules = {
   'a.yaml': `domain: d
 descriptors:
-  - key: k
-    rate_limit: {unit: year, requests_per_unit: 100}
-  - key: last
-    rate_limit: {unit: year, requests_per_unit: 100}
+  - {key: k, rate_limit: {unit: year, requests_per_unit: 100}}
+  - {key: last, rate_limit: {unit: year, requests_per_unit: 100}}
 `,
 };
 

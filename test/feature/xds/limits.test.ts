@@ -97,9 +97,8 @@ test('a request that ends within a message is an error', async (t) => {
 test('a request that arrives byte by byte is accepted', async (t) => {
   const ads = await startAds(t, { snapshot: small });
   const raw = await openRaw(t, ads);
-  for (const byte of Buffer.concat([request(), request({ versionInfo: 'again' })])) {
+  for (const byte of Buffer.concat([request(), request({ versionInfo: 'again' })]))
     raw.stream.write(Buffer.from([byte]));
-  }
   await eventually('the worker is known', () => ads.server.workers.list().length === 1);
   t.is(ads.server.workers.list()[0]?.sent?.version, small.version);
 });
@@ -129,9 +128,7 @@ test('too many requests end the stream; answers to responses do not count', asyn
   t.deepEqual(reasons, []);
   const { nonce = '' } = await worker.next();
   for (let turn = 0; turn < 6; turn++) worker.send({ responseNonce: nonce });
-  const { code, details } = await worker.status();
-  t.is(code, 8);
-  t.is(details, 'too many requests on this stream');
+  t.like(await worker.status(), { code: 8, details: 'too many requests on this stream' });
   t.deepEqual(reasons, ['too_many_requests']);
 });
 
@@ -189,9 +186,7 @@ test('streams beyond the limit are refused, and admitted when others have left',
     await worker.next();
   }
   const third = callDiscovery(t, ads.port, sotw, { node });
-  const { code, details } = await third.status();
-  t.is(code, 8);
-  t.is(details, 'there are 2 streams already');
+  t.like(await third.status(), { code: 8, details: 'there are 2 streams already' });
   t.deepEqual(reasons, ['too_many_streams']);
   workers[0]?.close();
   await eventually('one has left', () => ads.server.workers.list().length === 1);
@@ -311,9 +306,7 @@ test('a stop ends streams with a reason, and does not wait for those that do not
   stuck.stream.write(request({ node: { id: 'stuck' } }));
   await eventually('both are known', () => ads.server.workers.list().length === 2);
   const stopped = ads.server.stop(100);
-  const { code, details } = await worker.status();
-  t.is(code, 14);
-  t.is(details, 'the control plane is stopping');
+  t.like(await worker.status(), { code: 14, details: 'the control plane is stopping' });
   await stopped;
   t.deepEqual(ads.server.workers.list(), []);
 });

@@ -12,9 +12,8 @@ test('MOVED and ASK name slot and node; nothing else is a redirection', (t) => {
   t.deepEqual(parse(moved(7, 'h:1')), { kind: 'moved', slot: 7, address: tcp('h', 1) });
   t.deepEqual(parse(ask(7, '::1:6379')), { kind: 'ask', slot: 7, address: tcp('::1', 6379) });
   t.deepEqual(parse(moved(7, ':1')), { kind: 'moved', slot: 7, address: tcp('from', 1) });
-  for (const reply of ['MOVED 7 h:1', null, new Error('ERR MOVED 7 h:1'), new Error('MOVED')]) {
+  for (const reply of ['MOVED 7 h:1', null, new Error('ERR MOVED 7 h:1'), new Error('MOVED')])
     t.is(parse(reply), undefined);
-  }
 });
 
 interface Carried {

@@ -19,14 +19,10 @@ const examine = createExamine(
 );
 const text = `domain: d
 descriptors:
-  - key: user
-    rate_limit: { unit: minute, requests_per_unit: 20, name: all }
-  - key: path
-    rate_limit: { unit: hour, requests_per_unit: 5 }
-  - key: free
-    rate_limit: { unlimited: true }
-  - key: vip
-    rate_limit: { unit: minute, requests_per_unit: 9, replaces: [{ name: all }] }
+  - {key: user, rate_limit: { unit: minute, requests_per_unit: 20, name: all }}
+  - {key: path, rate_limit: { unit: hour, requests_per_unit: 5 }}
+  - {key: free, rate_limit: { unlimited: true }}
+  - {key: vip, rate_limit: { unit: minute, requests_per_unit: 9, replaces: [{ name: all }] }}
 `;
 const { documents } = await examine({ files: [{ path: 'd.yaml', text }], problems: [] });
 

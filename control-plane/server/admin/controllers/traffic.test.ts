@@ -114,9 +114,8 @@ test('the mark of a taken-back revision has the actor and the reason, if they ar
     'Revision r is taken back by bob: errors 4 % where it is',
   ]);
   const replaced = { ...mark, text: 'Revision r is taken back: revision s has taken its place' };
-  for (const same of [{ ...mark, revision: 'other' }, replaced]) {
+  for (const same of [{ ...mark, revision: 'other' }, replaced])
     t.deepEqual(withOutcomes([same], outcomes), [same]);
-  }
   const refused: Outcomes = [
     {
       ...outcome,

@@ -91,9 +91,8 @@ test('an hour with the most marks takes less than a third of the limit, and can 
   const clock = createManualClock();
   const { stored, report, marks, history } = setUp(folder, clock);
   report(800);
-  for (let index = 0; index < 450; index++) {
+  for (let index = 0; index < 450; index++)
     marks.note({ kind: 'reset', revision: undefined, text: 'é'.repeat(1_000) });
-  }
   await stored.stop();
   t.true(statSync(file).size < 333_000, `${statSync(file).size} bytes`);
   const again = setUp(folder, clock);

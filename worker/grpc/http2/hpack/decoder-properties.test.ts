@@ -200,13 +200,11 @@ function createSamples(): Buffer[] {
 /** Random octets, or a valid block with some of its octets changed, cut off or repeated. */
 function createBlock(random: Random, samples: readonly Buffer[]): Buffer {
   const sample = samples[random.below(samples.length)];
-  if (sample === undefined || sample.length === 0 || random.below(4) === 0) {
+  if (sample === undefined || sample.length === 0 || random.below(4) === 0)
     return Buffer.from(Array.from({ length: random.below(40) }, () => random.below(256)));
-  }
   const bytes = Buffer.from(sample);
-  for (let changes = random.below(3); changes > 0; changes--) {
+  for (let changes = random.below(3); changes > 0; changes--)
     bytes[random.below(bytes.length)] = random.below(2) === 0 ? random.below(256) : 0xff;
-  }
   const part = bytes.subarray(0, random.below(4) === 0 ? random.below(bytes.length) : bytes.length);
   return random.below(8) === 0 ? Buffer.concat(new Array(random.below(20)).fill(part)) : part;
 }

@@ -15,9 +15,8 @@ function encodeToHex(fields: readonly Pair[]): string {
 }
 
 test('a field of the static table is encoded as its index', (t) => {
-  for (const [position, { name, value }] of staticTable.entries()) {
+  for (const [position, { name, value }] of staticTable.entries())
     t.is(encodeToHex([[name, value]]), (0x80 | (position + 1)).toString(16));
-  }
 });
 
 test('a name in the table with another value is encoded with the first index of the name', (t) => {
