@@ -1,10 +1,8 @@
 // Tests how a worker process starts and ends, as seen by its supervisor. shared/lifecycle.test.ts tests the effect of
 // each signal.
 import test from 'ava';
-import { eventually } from '../support/eventually.ts';
 import { sourceCommand } from '../support/programs.ts';
-import { startRedisServer } from '../support/redis-server.ts';
-import { spawnWorkerProcess, startWorkerProcess } from '../support/worker-process.ts';
+import { spawnWorkerProcess } from '../support/worker-process.ts';
 
 const memory = { BACKEND_TYPE: 'memory' };
 /** Only a guard against hanging. */
@@ -16,7 +14,6 @@ descriptors:
     rate_limit: {unit: year, requests_per_unit: 5}
 `,
 };
-const body = '{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}';
 
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
   test.serial(
@@ -40,28 +37,3 @@ registerHooks({
     },
   );
 }
-
-test.serial(
-  'a decision in flight is answered before the end, and health checks fail meanwhile',
-  async (t) => {
-    const redis = await startRedisServer(t);
-    const worker = await startWorkerProcess(t, {
-      env: { KVSTORE_URL: redis.url, KVSTORE_TIMEOUT: '30s' },
-      rules,
-    });
-    await redis.pause();
-    const json = `http://127.0.0.1:${worker.ports.http}/json`;
-    const inFlight = fetch(json, { method: 'POST', body });
-    await eventually('the request is being decided', async () => {
-      return (await worker.page('/stats')).includes('rate_limit.d.k.total_hits: 1');
-    });
-    worker.signal('SIGTERM');
-    await eventually('the worker reports that it is stopping', async () => {
-      return (await worker.page('/status')).includes('healthy: false');
-    });
-    t.is(worker.ended(), undefined);
-    redis.resume();
-    t.is((await inFlight).status, 200);
-    t.is(await worker.waitForEnd(endMs), 0);
-  },
-);

@@ -5,7 +5,6 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:http2';
 import { join } from 'node:path';
 import {
-  Client,
   type ClientOptions,
   credentials,
   Metadata,
@@ -17,7 +16,6 @@ import { ownPath } from '../../shared/own-files.ts';
 import { loadProtos, protoFiles } from '../../shared/wire/protos.ts';
 import { startGrpcServices } from '../contract/grpc-services-fixture.ts';
 import { caCertificate, serverCertificate } from '../contract/grpc-transport-certificates.ts';
-import { startTransport } from '../contract/grpc-transport-fixture.ts';
 import { toMessage } from '../support/http2-frames.ts';
 import { runTool, testWith } from '../support/installed-tool.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
@@ -224,33 +222,6 @@ test('grpc-js: metadata that changes with every call', async (t) => {
     metadata.set('x-bytes-bin', Buffer.alloc(index % 100, index));
     t.is(await call(`${index}`, metadata), `${index}`);
   }
-});
-
-test.serial('grpc-js: no call fails while connections reach their maximum age', async (t) => {
-  const { address } = await startTransport(t, undefined, {
-    maxConnectionAgeMs: 200,
-    maxConnectionAgeGraceMs: 10_000,
-  });
-  const client = new Client(`127.0.0.1:${address.port}`, credentials.createInsecure());
-  t.teardown(() => client.close());
-  const identity = (bytes: Buffer) => bytes;
-  const call = (message: Buffer) =>
-    new Promise<Buffer | undefined>((resolve, reject) => {
-      client.makeUnaryRequest('/test.Echo/Echo', identity, identity, message, (error, answer) =>
-        error === null ? resolve(answer) : reject(error),
-      );
-    });
-  const endMs = performance.now() + 2000;
-  const enough = 50;
-  let answered = 0;
-  const callRepeatedly = async (message: Buffer) => {
-    while (performance.now() < endMs || answered <= enough) {
-      t.deepEqual(await call(message), message);
-      answered++;
-    }
-  };
-  await Promise.all(Array.from({ length: 20 }, (_, index) => callRepeatedly(Buffer.of(index))));
-  t.log(`${answered} calls`);
 });
 
 testWith(test, 'nghttp')('nghttp is refused in words, with its tree of priorities', async (t) => {

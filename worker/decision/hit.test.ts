@@ -1,32 +1,13 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { createWindows, toCounterKey } from '../../shared/counting/counter-key.ts';
-import { plainShape } from '../../shared/rules/limit-shape.ts';
-import type { Limit, Match } from '../../shared/rules/rule.ts';
-import { noModes } from '../../shared/rules/rule-keys.ts';
+import type { Match } from '../../shared/rules/rule.ts';
+import { plainLimit } from '../../test/support/plain-rules.ts';
 import { createCounterKeys } from './hit.ts';
 
 function createMatch(sharedValues?: Match['sharedValues']): Match {
-  const limit: Limit = {
-    requestsPerUnit: 1,
-    unit: 'minute',
-    unlimited: false,
-    name: '',
-    replaces: [],
-    ...plainShape,
-    limiter: undefined,
-    counterTag: '',
-    ...noModes,
-    metadata: undefined,
-  };
-  return {
-    limit,
-    metricKey: '',
-    metricKeyIsStatic: true,
-    sharedValues,
-    parts: undefined,
-    listedAs: undefined,
-  };
+  const match = { metricKey: '', metricKeyIsStatic: true, sharedValues };
+  return { limit: plainLimit, ...match, parts: undefined, listedAs: undefined };
 }
 
 // Few characters, including the separator, so that keys of different entries are similar.
@@ -61,18 +42,6 @@ test('a key is always that of its own entries, rule and window, whatever keys ca
       }
     }),
   );
-});
-
-test('differently split entries with the same joined text have the right keys', (t) => {
-  const keys = createCounterKeys('');
-  const match = createMatch();
-  const window = { start: 1_795_219_200, seconds: 60 };
-  const of = (key: string, value: string) =>
-    keys.of('d', { entries: [{ key, value }] }, match, window);
-  t.is(of('a', 'b_c'), 'd_a_b_c_1795219200');
-  t.is(of('a_b', 'c'), 'd_a_b_c_1795219200');
-  t.is(of('a', 'b_d'), 'd_a_b_d_1795219200');
-  t.is(of('a', 'x_c'), 'd_a_x_c_1795219200');
 });
 
 /** Counts how often its start is read: once for each key that is formed. */

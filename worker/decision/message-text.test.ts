@@ -1,4 +1,5 @@
 import test from 'ava';
+import { ask } from '../../test/support/decision-worker.ts';
 import { toRequestText, toResponseText } from './message-text.ts';
 
 test('every field that a request sets is in its text, and no other', (t) => {
@@ -43,16 +44,7 @@ test('every field that a response sets is in its text, and no other', (t) => {
 
 test('a long text is cut at its bound, and further items are counted', (t) => {
   const request = (domain: string, items: readonly string[] = []) =>
-    toRequestText({
-      domain,
-      hitsAddend: 0,
-      descriptors: items.map((value) => ({
-        entries: [{ key: 'k', value }],
-        limit: undefined,
-        hitsAddend: undefined,
-        isNegativeHits: false,
-      })),
-    });
+    toRequestText({ ...ask(...items.map((value) => `k=${value}`)), domain });
   const longest = 'x'.repeat(16_384);
   t.is(request(longest), `domain:"${longest}"`);
   t.is(request(`${longest}y`), `domain:"${longest}..."`);

@@ -1,4 +1,5 @@
 import test from 'ava';
+import { ask } from '../../test/support/decision-worker.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { pluck } from '../../test/support/pluck.ts';
 import { createRandom } from '../../test/support/random.ts';
@@ -17,14 +18,8 @@ function toHit(descriptorIndex: number, metricKey = 'd.k'): RuleHit {
 let nextSecond = 1;
 
 function refuse(limited: LimitedValues, ...values: string[]): void {
-  const descriptors = values.map((value) => ({
-    entries: [{ key: 'k', value }],
-    limit: undefined,
-    hitsAddend: undefined,
-    isNegativeHits: false,
-  }));
   limited.overLimit(
-    { domain: 'd', hitsAddend: 0, descriptors },
+    ask(...values.map((value) => `k=${value}`)),
     values.map((_, index) => toHit(index)),
     values.map(() => over),
     nextSecond++,
@@ -37,16 +32,7 @@ test('requests are counted once, and so is each of their descriptors over the li
   refuse(limited, 'a');
   const entries = (value: string) => [{ key: 'k', value }];
   limited.overLimit(
-    {
-      domain: 'd',
-      hitsAddend: 9,
-      descriptors: ['a', 'c'].map((value) => ({
-        entries: entries(value),
-        limit: undefined,
-        hitsAddend: undefined,
-        isNegativeHits: false,
-      })),
-    },
+    { ...ask('k=a', 'k=c'), hitsAddend: 9 },
     // A list of two limits, and a descriptor within its limit.
     [toHit(0), toHit(0), toHit(1)],
     [over, ok],

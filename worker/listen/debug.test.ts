@@ -201,17 +201,6 @@ test.serial('a reader that leaves ends its profile', async (t) => {
   t.is(status, 200);
 });
 
-test('a port in use is named together with the settings to change', async (t) => {
-  const { address } = await start(t);
-  const second = createTestDebugServer({ port: address.port });
-  await t.throwsAsync(second.start(), {
-    message:
-      `cannot listen for debug on 127.0.0.1:${address.port}: the port is in use; ` +
-      'set DEBUG_PORT (and DEBUG_HOST) to another',
-  });
-  await second.stop(0);
-});
-
 /** The first answer that shows that a profile is being taken; each try before takes a second. */
 async function waitForBusy(url: string) {
   let answer = await read(`${url}/debug/pprof/heap?seconds=1`);

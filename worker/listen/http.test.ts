@@ -8,7 +8,7 @@ import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { waitUntil } from '../../test/support/wait-until.ts';
 import type { RateLimitRequest, RateLimitResponse } from '../decision/message.ts';
-import { defaultRequestBounds, maxRequestBytes } from '../decision/request-bounds.ts';
+import { maxRequestBytes } from '../decision/request-bounds.ts';
 import type { Decision, ShouldRateLimit } from '../decision/should-rate-limit.ts';
 import { LargeRequests, maxWaitingBytes } from '../grpc/large-requests.ts';
 import { createHealth } from '../health.ts';
@@ -145,18 +145,6 @@ test('each mistake in a request is Bad Request, and the log names it', async (t)
   t.is((await send(`${url}/json`, 'GET')).status, 400);
   t.true(log.lines.includes('warning /json: (line 1:2): unknown field "extra"'));
   t.true(log.lines.includes('warning /json: (line 1:1): unexpected end instead of "{"'));
-});
-
-test('a request with too many descriptors or entries is refused with the numbers', async (t) => {
-  const { url, log } = await start(t, undefined, {
-    requestBounds: { ...defaultRequestBounds, maxDescriptors: 1, maxEntries: 1 },
-  });
-  t.is((await send(`${url}/json`, 'POST', '{"descriptors":[{"entries":[{}]}]}')).status, 200);
-  const answer = await send(`${url}/json`, 'POST', '{"descriptors":[{},{}]}');
-  t.is(answer.status, 400);
-  const text = 'the request has more than 1 descriptors; REQUEST_MAX_DESCRIPTORS sets the maximum';
-  t.is(answer.body, `${text}\n`);
-  t.true(log.lines.includes(`warning /json: ${text}`));
 });
 
 test('large requests wait for their turn, small ones do not', async (t) => {
@@ -374,17 +362,6 @@ test('the time of a large request begins with its arrival, not with its turn', a
   largeRequests.over(atWork);
   t.is((await answer).status, 200);
   t.deepEqual(received, [1000]);
-});
-
-test('a port in use is named together with the settings to change', async (t) => {
-  const { address } = await start(t);
-  const { server: second } = create({}, address.port);
-  await t.throwsAsync(second.start(), {
-    message:
-      `cannot listen for HTTP on 127.0.0.1:${address.port}: the port is in use; ` +
-      'set PORT (and HOST) to another',
-  });
-  await second.stop(0);
 });
 
 test('callers that are asked to leave are answered, and their connections closed', async (t) => {

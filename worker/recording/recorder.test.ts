@@ -1,9 +1,10 @@
 // Tests when lines of decisions are written, and how much memory they use until then. Their content is tested in
 // test/feature/output/recorded-decisions.test.ts.
 import test from 'ava';
+import { ask } from '../../test/support/decision-worker.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
-import { codes, type RateLimitRequest } from '../decision/message.ts';
+import { codes } from '../decision/message.ts';
 import { createRegistry } from '../metrics/registry.ts';
 import { createRecordBuffer } from './record-buffer.ts';
 import { Recorder } from './recorder.ts';
@@ -20,18 +21,7 @@ function setUp(maxPerSecond = 1_000) {
     clock: createManualClock(),
   });
   const decide = (value: string, timeMs: number) => {
-    const request: RateLimitRequest = {
-      domain: 'd',
-      descriptors: [
-        {
-          entries: [{ key: 'k', value }],
-          limit: undefined,
-          hitsAddend: undefined,
-          isNegativeHits: false,
-        },
-      ],
-      hitsAddend: 0,
-    };
+    const request = ask(`k=${value}`);
     const sample = recorder.choose(request, timeMs);
     if (sample === undefined) return;
     const status = {

@@ -1,11 +1,10 @@
 import test from 'ava';
 import fc from 'fast-check';
+import { plainDescriptor, plainLimit, plainRateLimit } from '../../../test/support/plain-rules.ts';
 import { runAtOnce } from '../../in-slices.ts';
 import { parseRuleDocument } from '../document/document.ts';
-import { plainShape } from '../limit-shape.ts';
 import type { Entry, Match } from '../rule.ts';
 import type { RuleDescriptor } from '../rule-document.ts';
-import { noFlags, noModes } from '../rule-keys.ts';
 import { createDomainTree } from './rule-tree.ts';
 
 /** `a=1` is an entry; `a` has an empty value. */
@@ -37,18 +36,7 @@ test('a match whose metric key does not depend on the request is one shared obje
   t.is(first, match('path=/img/b', 'user=2'));
   t.true(Object.isFrozen(first));
   t.deepEqual(first, {
-    limit: {
-      requestsPerUnit: 2,
-      unit: 'hour',
-      unlimited: false,
-      name: '',
-      replaces: [],
-      ...plainShape,
-      limiter: undefined,
-      counterTag: '',
-      ...noModes,
-      metadata: undefined,
-    },
+    limit: { ...plainLimit, requestsPerUnit: 2, unit: 'hour' },
     metricKey: 'd.path_/img/.user',
     metricKeyIsStatic: true,
     sharedValues: ['/img/*', undefined],
@@ -68,18 +56,9 @@ test('flags and metadata of a descriptor are part of its limit', (t) => {
     rate_limit: {unit: week, requests_per_unit: 2, name: n, replaces: [{name: a}, {name: b}]}
 `);
   t.deepEqual(match('k=v')?.limit, {
-    requestsPerUnit: 2,
-    unit: 'week',
-    unlimited: false,
-    ...plainShape,
-    limiter: undefined,
-    counterTag: '',
-    name: 'n',
-    replaces: ['a', 'b'],
-    ...noModes,
-    shadowMode: true,
-    quotaMode: true,
-    metadata: { tier: 'gold' },
+    ...plainLimit,
+    ...{ requestsPerUnit: 2, unit: 'week', name: 'n', replaces: ['a', 'b'] },
+    ...{ shadowMode: true, quotaMode: true, metadata: { tier: 'gold' } },
   });
 });
 
@@ -146,27 +125,9 @@ function descriptorsArbitrary(depth: number): fc.Arbitrary<RuleDescriptor[]> {
   const descriptor = fc
     .tuple(ruleName, mostly, fc.boolean(), fc.boolean(), fc.boolean(), children)
     .map(([[key, value], isLimited, detailed, valueToMetric, share, descriptors]) => ({
-      key,
-      value,
-      rateLimit: isLimited
-        ? {
-            ...plainShape,
-            unit: 'hour',
-            requestsPerUnit: 1,
-            unlimited: false,
-            name: '',
-            replaces: [],
-          }
-        : undefined,
-      furtherLimits: [],
-      untilMs: undefined,
-      ...noFlags,
-      detailedMetric: detailed,
-      valueToMetric,
-      shareThreshold: share && value.endsWith('*'),
-      metadata: undefined,
-      descriptors,
-      position: undefined,
+      ...plainDescriptor,
+      ...{ key, value, rateLimit: isLimited ? plainRateLimit : undefined, valueToMetric },
+      ...{ detailedMetric: detailed, shareThreshold: share && value.endsWith('*'), descriptors },
     })) satisfies fc.Arbitrary<RuleDescriptor>;
   return fc.uniqueArray(descriptor, {
     minLength: 2,

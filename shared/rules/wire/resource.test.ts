@@ -163,33 +163,6 @@ test('a document is received as it was sent', (t) => {
   t.true(fieldsSeen > 10);
 });
 
-test('a document sent as a resource equals the document in its file, but for its lines', (t) => {
-  const { document } = parseRuleDocument(
-    [
-      'domain: shop',
-      'descriptors:',
-      '  - key: path',
-      '    value: files/*',
-      '    share_threshold: true',
-      '    value_to_metric: true',
-      '    detailed_metric: true',
-      '    shadow_mode: true',
-      '    quota_mode: true',
-      '    metadata: {team: edge, weights: [1, 2.5, null, true], nested: {a: {}}}',
-      '    rate_limit: {unit: week, requests_per_unit: 4294967295, name: n, replaces: [{name: m}]}',
-      '    descriptors: [{key: user, rate_limit: {unlimited: true}}]',
-    ].join('\n'),
-    'shop.yaml',
-  );
-  if (document === undefined) throw new Error('the document is not good');
-  const withoutLines = JSON.parse(
-    JSON.stringify(document, (key, value) => (key === 'position' ? undefined : value)),
-  );
-  const received = throughWire(document).document;
-  t.deepEqual(JSON.parse(JSON.stringify(received)), withoutLines);
-  t.is(received?.file, 'shop.yaml');
-});
-
 test('for other workers extensions are left out and named, and the metadata is as the author wrote it', (t) => {
   const { document } = parseRuleDocument(
     'domain: d\ndescriptors: [{key: a, value_to_metric: true, metadata: {ratelane.fields: 1}, rate_limit: {unit: day, requests_per_unit: 1}, descriptors: [{key: b, value: c*, share_threshold: true, value_to_metric: true, rate_limit: {unit: day, requests_per_unit: 1}}]}]',

@@ -92,7 +92,9 @@ testLines(test, new URL('file-source.txt', import.meta.url), async (given, t) =>
   const results: unknown[] = [];
   for (const step of given.split('; ')) {
     const [verb = '', ...words] = step.trim().split(' ');
-    const result = await (steps[verb] ?? t.fail(verb))(...words);
+    const run = steps[verb];
+    if (run === undefined) throw new Error(`no verb '${verb}': ${Object.keys(steps).join(', ')}`);
+    const result = await run(...words);
     if (typeof result === 'string') results.push(result);
   }
   return results.join('; ').replaceAll(root, '').replaceAll('\n', ' / ');

@@ -37,13 +37,21 @@ async function connectTo(
   return caller;
 }
 
-for (const name of ['PORT', 'GRPC_PORT', 'DEBUG_PORT']) {
-  test(`${name}: the configured port is open`, async (t) => {
+for (const [what, name, host] of [
+  ['HTTP', 'PORT', 'HOST'],
+  ['gRPC', 'GRPC_PORT', 'GRPC_HOST'],
+  ['debug', 'DEBUG_PORT', 'DEBUG_HOST'],
+] as const) {
+  test(`${name}: the configured port is open, and one in use is named together with the settings to change`, async (t) => {
     const port = await freePort();
-    await startWorker(t, { env: { ...memory, [name]: String(port) } });
+    const env = { ...memory, [name]: String(port) };
+    await startWorker(t, { env });
     const socket = connect(port, '127.0.0.1');
     t.teardown(() => socket.destroy());
     await t.notThrowsAsync(once(socket, 'connect'));
+    const inUse = `cannot listen for ${what} on 127.0.0.1:${port}: the port is in use`;
+    const { started } = await launchWorker(t, { env });
+    await t.throwsAsync(started, { message: `${inUse}; set ${name} (and ${host}) to another` });
   });
 }
 
