@@ -186,7 +186,7 @@ test('a watch that is closed while it reads reports nothing', async (t) => {
   const { files, write } = await setUp(t);
   const clock = createManualClock();
   const material = { ca: undefined, cert: undefined, key: undefined };
-  const fail = () => t.fail();
+  const fail = () => t.fail('it was called');
   const deps = { files, material, clock, intervalMs: 1000, onChange: fail, onProblem: fail };
   const watch = new TlsWatch(deps);
   write('ca', caCertificate);

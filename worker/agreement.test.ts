@@ -17,7 +17,7 @@ function agreementOf(text: string) {
 /** With one worker's settings, its agreement; with two, the differences. */
 testLines(test, new URL('agreement.txt', import.meta.url), (given, t) => {
   const [one, other] = given.split('; ').map(agreementOf);
-  if (one === undefined) return t.fail();
+  if (one === undefined) return t.fail('there is no digest');
   t.is(one.number, Number(`0x${one.hash}`));
   if (other === undefined) return [one.hash, ...one.parts].join('; ');
   if (one.hash === other.hash) {

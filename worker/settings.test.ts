@@ -77,7 +77,7 @@ test('the dump shows values in force and their origin, but no secret', (t) => {
     USE_PULLMETRICS: 'true',
     LocalCacheSizeInBytes: '0x10',
   });
-  if (!result.ok) return t.fail();
+  if (!result.ok) return t.fail(result.problems.join());
   const row = (name: string) => result.dump.find((one) => one.name === name);
   t.like(row('KVSTORE_URL'), { value: 'redis://*****@h:1', from: 'REDIS_URL' });
   t.like(row('KVSTORE_PERSECOND_AUTH'), { value: '*****', from: 'KVSTORE_PERSECOND_AUTH' });
@@ -100,7 +100,7 @@ test('TLS files that cannot be read are reported with setting and path', async (
     throw new Error(path === '/tls/none.pem' ? 'ENOENT: no such file' : 'EACCES: not allowed');
   };
   const result = parse(tls);
-  if (!result.ok) return t.fail();
+  if (!result.ok) return t.fail(result.problems.join());
   t.deepEqual(await findTlsFileProblems(result.tlsFiles, read), [
     'GRPC_SERVER_TLS_CERT="/tls/none.pem": the file cannot be read (ENOENT: no such file); name a PEM file that this process may read',
     'GRPC_CLIENT_TLS_CACERT="/tls/locked.pem": the file cannot be read (EACCES: not allowed); name a PEM file that this process may read',

@@ -59,7 +59,8 @@ test('a flag wins over its variable, and is named in messages', (t) => {
   const git = ['--git', 'https://git.example/r', '--git-path', 'rules', '--git-poll', '1s'];
   const result = settingsOf(git, { RATELANE_GIT: 'https://other.example/r' });
   t.true(result.ok);
-  if (!result.ok || result.settings.config.kind !== 'git') return t.fail();
+  if (!result.ok || result.settings.config.kind !== 'git')
+    return t.fail('the settings of a Git store were refused');
   const { config } = result.settings;
   t.like(config, { url: 'https://git.example/r', path: 'rules', pollMs: 1_000 });
   t.is(config.fetchTimeoutMs, 300_000);

@@ -120,7 +120,7 @@ export function testBoard({ name, inFront }: BoardUnderTest): void {
   test.serial(`${name}: a picture is stored while it arrives, and is sent by ranges`, async (t) => {
     const note = board.write({ author: 'ann', text: 'with a picture', tags: [] });
     const bytes = new Uint8Array(3_000_000).map((_, at) => at % 251);
-    const picture = api().notes['[id]']?.picture ?? t.fail();
+    const picture = api().notes['[id]']?.picture ?? t.fail('no picture');
     const stored = await picture.PUT({}, new Blob([bytes], { type: 'image/png' }), note.id);
     t.is(stored.status, 204);
     const part = await get(`/notes/${note.id}/picture`, {
@@ -178,7 +178,7 @@ export function testBoard({ name, inFront }: BoardUnderTest): void {
     `${name}: news arrive as written, and a reader who leaves costs nothing`,
     async (t) => {
       const answer = await api().news.GET();
-      if (!answer.ok) return t.fail();
+      if (!answer.ok) return t.fail(`${answer.status}, not a stream`);
       const news = answer.value[Symbol.asyncIterator]();
       t.deepEqual((await news.next()).value, { text: 'the news begin' });
       await eventually('it is listened', () => board.news.listenerCount('note') === 1);

@@ -120,7 +120,7 @@ test('a receiver counts as reached only when something was sent and no error was
 
 test.serial('closing while the socket opens leaves no socket behind', async (t) => {
   const clock = createManualClock();
-  const noEvent = () => t.fail();
+  const noEvent = () => t.fail('an event came');
   const deps = { host: '127.0.0.1', port: 9, family: 4, clock } as const;
   const closed: unknown[] = [];
   diagnostics.subscribe('udp.socket', note);

@@ -4,7 +4,7 @@ import { tighter, toGrantedBucket, toPacedBucket, toSteps } from './strategy.ts'
 test('a rate is written in whole tokens and whole seconds, at most half a percent below', (t) => {
   for (const perSecond of [0.001, 0.0333, 0.5, 1, 7.7, 44.5, 100, 12_345.6, 4_000_000]) {
     const bucket = toPacedBucket(10, perSecond);
-    if (typeof bucket === 'string') return t.fail();
+    if (typeof bucket === 'string') return t.fail(bucket);
     const rate = bucket.tokensPerFill / bucket.fillSeconds;
     t.true(rate <= perSecond && rate >= perSecond * 0.995, `${perSecond} became ${rate}`);
     t.true(Number.isInteger(bucket.fillSeconds) && Number.isInteger(bucket.tokensPerFill));

@@ -9,7 +9,7 @@ test('the explanation yields after each descriptor of a request', (t) => {
     'd.yaml',
   );
   const rules = document && locateRules([document]).get('d');
-  if (rules === undefined) return t.fail('the rules are good');
+  if (rules === undefined) return t.fail('good rules were refused');
   const descriptors = Array.from({ length: 100 }, (_, index) => [{ key: `k${index}`, value: '' }]);
   const work = explainRequest('d', rules, descriptors, 0);
   let turns = 0;

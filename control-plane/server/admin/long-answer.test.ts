@@ -9,14 +9,14 @@ test('a short answer is unchanged, and a long one has the same JSON', async (t) 
     changes: Array.from({ length: 3_000 }, (_, at) => ({ at })),
   };
   const answer = await toLongAnswer(long);
-  if (!(answer instanceof Response)) return t.fail();
+  if (!(answer instanceof Response)) return t.fail('a long answer is a Response');
   t.true((await answer.text()) === JSON.stringify(long));
   return undefined;
 });
 
 test('other requests are served while a long answer is written', async (t) => {
   const answer = await toLongAnswer({ yaml: 'x'.repeat(20_000_000) });
-  if (!(answer instanceof Response)) return t.fail();
+  if (!(answer instanceof Response)) return t.fail('a long answer is a Response');
   let turns = 0;
   const count = () => {
     turns++;
@@ -52,7 +52,7 @@ test('the end of a long answer is reported once: when it has been read, when its
   await send(1);
   t.is(ends, 1);
   const [read, left] = [await send(2_000_000), await send(2_000_000)];
-  if (!(read instanceof Response && left instanceof Response)) return t.fail();
+  if (!(read instanceof Response && left instanceof Response)) return t.fail('no Response');
   t.is(ends, 1);
   await read.text();
   t.is(ends, 2);

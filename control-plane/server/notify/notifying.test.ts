@@ -41,7 +41,7 @@ test('outcomes are sent in order, even if the store takes longer for the first',
         return undefined;
       },
     },
-    examine: () => t.fail('there is nothing to examine'),
+    examine: () => t.fail('it was examined'),
     repositoryFolder: '',
     onEnd: () => {},
     log: createRecordedLog(),

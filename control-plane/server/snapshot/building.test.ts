@@ -54,7 +54,7 @@ test('a large revision is the same from the thread as when it is built here', as
   t.true(isLarge(large));
   const { outcome, documents } = await createBuilding(t).build(large);
   const here = buildSnapshots(large, options, { encode });
-  if (!outcome.ok || !here.ok) return t.fail();
+  if (!outcome.ok || !here.ok) return t.fail('good files were not built');
   const { ruleSet, ...rest } = outcome.built;
   const { ruleSet: wanted, ...others } = here.built;
   t.deepEqual(rest, others);
@@ -282,7 +282,7 @@ test('a revision at whose examination the process was killed waits for a person,
   writeFileSync(join(path, 'examined.revision'), 'a\n');
   const unfinished = new UnfinishedExamination(path);
   await unfinished.read();
-  const refused = await unfinished.during('a', () => t.fail() as never);
+  const refused = await unfinished.during('a', () => t.fail('it was done twice') as never);
   const [problem] = refused.outcome.ok ? [] : refused.outcome.problems;
   t.regex(problem?.message ?? '', /its examination did not end last time/);
   t.regex(problem?.hint ?? '', /remove .*examined\.revision and start it again/);

@@ -138,7 +138,7 @@ test('revisions that cannot be read are by unknown makers', async (t) => {
   const between = () => Promise.reject(new Error('no route to it'));
   const steps = new PolicySteps({
     store: { ...createRevisionStore(revisionOf(2)), between },
-    building: { build: () => t.fail() as never },
+    building: { build: () => t.fail('it was built') as never },
     memory: () => ({ verdictOf: () => undefined }),
     log: createRecordedLog(),
   });

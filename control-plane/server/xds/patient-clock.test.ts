@@ -42,7 +42,7 @@ test('a wait that begins after a stall is not extended for it', (t) => {
 
 test('a cancelled wait leaves nothing behind', (t) => {
   const clock = createManualClock();
-  const cancel = createPatientClock(clock).after(20_000, () => t.fail());
+  const cancel = createPatientClock(clock).after(20_000, () => t.fail('it was cancelled'));
   clock.stall(60_000);
   cancel();
   cancel();

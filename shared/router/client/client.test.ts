@@ -222,11 +222,11 @@ test('a file is sent as a form', async (t) => {
 test('what the server refuses is a value, with the type that its status declares', async (t) => {
   const { api } = await start();
   const conflict = await api.notes.GET({}, 409);
-  if (conflict.ok || conflict.status !== 409) return t.fail();
+  if (conflict.ok || conflict.status !== 409) return t.fail(`${conflict.status}, not 409`);
   const since: number = conflict.error.since;
   t.is(since, 7);
   const missing = await api.notes.GET({}, 404);
-  if (missing.ok || missing.status !== 404) return t.fail();
+  if (missing.ok || missing.status !== 404) return t.fail(`${missing.status}, not 404`);
   t.is(missing.error.detail, 'there is no such note');
   t.like(await api.Closed.GET(), { status: 401 });
   return undefined;
@@ -235,7 +235,7 @@ test('what the server refuses is a value, with the type that its status declares
 test('a wrong argument that the types do not see is a problem that names it', async (t) => {
   const { api } = await start();
   const refused = await api.notes.GET({ limit: 1.5 });
-  if (refused.ok || refused.status !== 400) return t.fail();
+  if (refused.ok || refused.status !== 400) return t.fail(`${refused.status}, not 400`);
   t.deepEqual(refused.error.errors, [{ in: 'query', name: 'limit', reason: 'must be an integer' }]);
   return undefined;
 });

@@ -16,7 +16,7 @@ function parse(yaml: string) {
 test('at most the first 5,000 rules of a level are compared', (t) => {
   const { rules } = parse(`domain: shop\ndescriptors: [{key: path, value: '*', ${limit}}]\n`);
   const [rule] = rules;
-  if (rule === undefined) return t.fail();
+  if (rule === undefined) return t.fail('no rule was found');
   const values = [...Array.from({ length: 4_999 }, () => '0'), 'checkout', 'returning'];
   const level = values.map((value) => ({
     ...rule,

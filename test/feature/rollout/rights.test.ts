@@ -87,7 +87,7 @@ test('hints from a reader do not prevent others from taking over a rollout and t
   await fleet.pass(5);
   t.is(fleet.having(2).length, 4);
   const [leader, other] = [...fleet.planes.values()].sort((a) => (leads(a.keeper.state) ? -1 : 1));
-  if (leader === undefined || other === undefined) return t.fail();
+  if (leader === undefined || other === undefined) return t.fail('no one leads');
   fleet.killPlane(leader.name, other.name);
   fleet.effects.set(2, { overLimit: 0.5 });
   let seconds = 0;

@@ -89,7 +89,7 @@ for (const isHuffman of [false, true]) {
 
 test('a pseudo-header after an unread header is malformed', (t) => {
   const [method, ...rest] = request;
-  if (method === undefined) return t.fail();
+  if (method === undefined) return t.fail('the request has no method');
   const block = toBlock([...rest.slice(0, 2), ['x-trace', 'a'], method, ...rest.slice(2)], false);
   t.is(read(new HeaderReader(new Map(), false), block), undefined);
 });

@@ -224,7 +224,7 @@ function createFailing(t: ExecutionContext, tookMs: number) {
     method.answer(Buffer.of(), 0, 0, {
       receivedMs: clock.monotonicMs(),
       deadlineMs: timeoutMs && clock.monotonicMs() + timeoutMs,
-      ...{ peer: () => '', header: () => undefined, succeed: () => t.fail() },
+      ...{ peer: () => '', header: () => undefined, succeed: () => t.fail('it succeeded') },
       fail: (status, text) => failures.push([status, text]),
     });
     return failures;
