@@ -10,12 +10,12 @@ import type { FailurePolicy } from '../counters/failure/failure-policy.ts';
 import type { Leases } from '../counters/leases.ts';
 import type { CounterStore, CountMode, CountRequest, Hit } from '../counters/store.ts';
 import type { StoreCall } from '../counters/store-kind.ts';
-import type { Metrics } from '../metrics.ts';
+import type { Counter, Metrics } from '../metrics.ts';
 import type { Span, SpanParent } from '../tracing/tracer.ts';
 import { type ClientFieldOptions, toClientFields } from './client-fields.ts';
 import type { DecisionTrail } from './decision-trail.ts';
 import { toDynamicMetadata } from './dynamic-metadata.ts';
-import { createPrepareHits, type RuleHit } from './hit.ts';
+import { createPrepareHits, type PrepareHits, type RuleHit } from './hit.ts';
 import { matchLimitInRequest } from './limit-in-request.ts';
 import {
   codes,
@@ -28,7 +28,7 @@ import {
 import { toRequestText } from './message-text.ts';
 import type { OverLimitCache } from './over-limit-cache.ts';
 import { type HeaderOptions, toHeaders } from './response-headers.ts';
-import { createStatuses, isOverInShadow } from './status.ts';
+import { createStatuses, isOverInShadow, type Statuses } from './status.ts';
 import { stopWhereRefused } from './stop-where-refused.ts';
 import type { UnmatchedSampler } from './unmatched-sampler.ts';
 
@@ -188,8 +188,8 @@ export abstract class Decision implements CountRequest {
   declare hits: readonly RuleHit[];
   declare mode: CountMode;
   declare storeCall: Span | undefined;
-  /** Set before the store is asked. */
-  declare finish: ((decision: Decision, error: AppError | undefined) => void) | undefined;
+  /** Continues the decision when the store has counted; set before the store is asked. */
+  declare decider: Pick<Decider, 'finish'> | undefined;
   /** When true, hits that were not yet sent to the store are not counted. */
   declare cancelled: boolean;
 
@@ -211,7 +211,7 @@ export abstract class Decision implements CountRequest {
     this.hits = noHits;
     this.mode = 'add';
     this.storeCall = undefined;
-    this.finish = undefined;
+    this.decider = undefined;
     this.cancelled = false;
   }
 
@@ -225,7 +225,7 @@ export abstract class Decision implements CountRequest {
 
   /** Called when the store has counted or failed. */
   settle(error: AppError | undefined): void {
-    this.finish?.(this, error);
+    this.decider?.finish(this, error);
   }
 }
 
@@ -277,109 +277,223 @@ function isStoreError({ code }: AppError): boolean {
 }
 
 export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
-  const {
-    store,
-    leases,
-    failurePolicy,
-    overLimitCache,
-    metrics,
-    unmatched,
-    observer,
-    recorder,
-    clock,
-    describeStoreCall,
-    trail,
-    options,
-  } = parts;
-  const windowAt = createWindows(options);
-  const { toStatus, toListStatus, findWait } = createStatuses({
-    overLimitCache,
-    metrics,
-    trail,
-    nearLimitRatio: options.nearLimitRatio,
-    windowAt,
-  });
-  const { prepare, prepareList } = createPrepareHits({
-    overLimitCache,
-    metrics,
-    trail,
-    windowAt,
-    cacheKeyPrefix: options.cacheKeyPrefix,
-    storesLongKeys: options.storesLongKeys,
-    calendarMonths: options.calendarMonths,
-  });
-  const { headers: headerOptions, clientFields } = options;
-  const hasHeaders = Object.values(headerOptions).some((names) => names !== undefined);
-  const storeErrors = metrics.counter('ratelimit.service.call.should_rate_limit.redis_error');
-  const serviceErrors = metrics.counter('ratelimit.service.call.should_rate_limit.service_error');
-  const globalShadowMode = metrics.counter('ratelimit.service.global_shadow_mode');
+  const decider = new Decider(parts);
+  return (decision) => decider.start(decision);
+}
 
+/** Leads decisions from the request to the answer; its methods are in the order in which a decision passes them. */
+class Decider {
+  readonly #parts: DecisionParts;
+  readonly #hits: PrepareHits;
+  readonly #statuses: Statuses;
+  readonly #hasHeaders: boolean;
+  readonly #storeErrors: Counter;
+  readonly #serviceErrors: Counter;
+  readonly #globalShadowMode: Counter;
+  readonly #isQuota: (match: Match | undefined) => boolean;
   /** Hits of decisions that wait for the store. */
-  let waitingHits = 0;
-
-  const wallSeconds = () => Math.floor(clock.wallMs() / 1000);
-
-  const leave = (decision: Decision, outcome: DecisionOutcome): void => {
-    if (decision.span !== undefined) endSpan(decision.span, decision.matches, outcome);
-    if (decision.sample !== undefined) recorder?.record(decision, decision.sample, outcome);
-    decision.answer(outcome);
-  };
-
-  /** `errors` defaults to the counter of decisions that fail before anything is counted. */
-  const fail = (decision: Decision, error: AppError, errors = serviceErrors): void => {
-    errors.add(1);
-    observer?.failed(decision.request.domain);
-    leave(decision, { ok: false, error });
-  };
-
-  const isQuota = (match: Match | undefined): boolean =>
-    options.quotaMode || match?.limit.quotaMode === true;
-
-  /** Over the limit when any enforced descriptor is, or when all quotas are. */
-  const isOverLimit = (
-    statuses: readonly DescriptorStatus[],
-    matches: readonly (Match | undefined)[],
-  ): boolean => {
-    let quotas = 0;
-    let quotasOver = 0;
-    for (let index = 0; index < statuses.length; index++) {
-      const isOver = statuses[index]?.code === codes.overLimit;
-      const match = matches[index];
-      if (!isQuota(match)) {
-        if (isOver) return true;
-      } else if (!match?.limit.unlimited) {
-        quotas++;
-        if (isOver) quotasOver++;
-      }
-    }
-    return quotas > 0 && quotas === quotasOver;
-  };
-
+  #waitingHits = 0;
   /** Limits for which a request that can never be admitted was already logged. */
-  const reported = new WeakSet<Limit>();
-  /**
-   * Logs such a request once for each limit of a rule, but not for limits in requests. Limits of 0 refuse
-   * intentionally.
-   */
-  const reportTooMany = ({ descriptors }: RateLimitRequest, hit: RuleHit): void => {
-    const { match, hits, limit, descriptorIndex } = hit;
-    if (limit === 0 || descriptors[descriptorIndex]?.limit !== undefined) return;
-    if (reported.has(match.limit)) return;
-    reported.add(match.limit);
-    parts.log?.warning(
-      `rule ${match.metricKey}: a request has ${hits} hits and the limit is ${limit}, so it can never be admitted`,
-    );
-  };
+  readonly #reported = new WeakSet<Limit>();
 
-  const toResponse = (decision: Decision, nowSeconds: number): RateLimitResponse => {
+  constructor(parts: DecisionParts) {
+    const { overLimitCache, metrics, trail, options } = parts;
+    const windowAt = createWindows(options);
+    this.#parts = parts;
+    this.#hits = createPrepareHits({ ...options, overLimitCache, metrics, trail, windowAt });
+    const { nearLimitRatio } = options;
+    this.#statuses = createStatuses({ overLimitCache, metrics, trail, nearLimitRatio, windowAt });
+    this.#hasHeaders = Object.values(options.headers).some((names) => names !== undefined);
+    this.#storeErrors = metrics.counter('ratelimit.service.call.should_rate_limit.redis_error');
+    this.#serviceErrors = metrics.counter('ratelimit.service.call.should_rate_limit.service_error');
+    this.#globalShadowMode = metrics.counter('ratelimit.service.global_shadow_mode');
+    this.#isQuota = (match) => options.quotaMode || match?.limit.quotaMode === true;
+  }
+
+  /** As ShouldRateLimit. */
+  start(decision: Decision): void {
+    const { request, trace } = decision;
+    this.#parts.trail?.asked(request);
+    if (trace !== undefined) decision.span = startSpan(trace, request);
+    this.#decide(decision);
+  }
+
+  #decide(decision: Decision): void {
+    const { request } = decision;
+    const { rules, clock, recorder } = this.#parts;
+    if (request.domain === '') {
+      this.#fail(decision, new AppError('bad_request', 'rate limit domain must not be empty'));
+      return;
+    }
+    if (request.descriptors.length === 0) {
+      this.#fail(
+        decision,
+        new AppError('bad_request', 'rate limit descriptor list must not be empty'),
+      );
+      return;
+    }
+    const ruleSet = rules.current;
+    if (!ruleSet) {
+      this.#fail(decision, new AppError('not_ready', 'no rate limit configuration loaded'));
+      return;
+    }
+    const nowMs = clock.wallMs();
+    const nowSeconds = Math.floor(nowMs / 1000);
+    if (recorder !== undefined) decision.sample = recorder.choose(request, nowMs);
+    const matches = this.#findMatches(ruleSet, request, nowSeconds);
+    if (matches instanceof AppError) {
+      this.#fail(decision, matches);
+      return;
+    }
+    decision.matches = matches;
+    const known = this.#prepareHits(decision, nowSeconds);
+    const { limited } = decision;
+    if (known === limited.length) {
+      this.#answer(decision, nowSeconds);
+    } else {
+      decision.hits = known === 0 ? limited : limited.filter((hit) => hit.fallback === undefined);
+      decision.mode = this.#countMode(decision, known > 0);
+      this.#count(decision);
+    }
+  }
+
+  #findMatches(
+    ruleSet: RuleSet,
+    request: RateLimitRequest,
+    nowSeconds: number,
+  ): (Match | undefined)[] | AppError {
+    const rules = ruleSet.domains.get(request.domain);
+    if (rules) return this.#matchDescriptors(rules, request, nowSeconds);
+    const { metrics, unmatched, trail } = this.#parts;
+    metrics.unknownDomain(request.domain).add(request.descriptors.length);
+    unmatched.unknownDomain(request, nowSeconds);
+    trail?.unknownDomain(request);
+    return request.descriptors.map(() => undefined);
+  }
+
+  /** The match of each descriptor: undefined when no limit applies. An error when the request is invalid. */
+  #matchDescriptors(
+    rules: DomainRules,
+    request: RateLimitRequest,
+    nowSeconds: number,
+  ): (Match | undefined)[] | AppError {
+    const { unmatched, trail, options } = this.#parts;
+    const matches = new Array<Match | undefined>(request.descriptors.length);
+    let somethingIsReplaced = false;
+    for (let index = 0; index < matches.length; index++) {
+      const descriptor = request.descriptors[index] as RequestDescriptor;
+      const { entries, limit } = descriptor;
+      const match = limit
+        ? matchLimitInRequest(rules, descriptor, limit, index, options.sanitizeMetricDots)
+        : rules.match(entries);
+      if (match instanceof AppError) return match;
+      trail?.lookedUp(descriptor, match, rules);
+      matches[index] = match;
+      if (match === undefined) unmatched.noMatch(rules, entries, nowSeconds);
+      else if (match.limit.replaces.length > 0) somethingIsReplaced = true;
+    }
+    if (somethingIsReplaced) dropReplaced(matches, trail);
+    return matches;
+  }
+
+  /** Sets `limited`. Returns how many of these hits need no answer of the store. */
+  #prepareHits(decision: Decision, nowSeconds: number): number {
+    const { matches } = decision;
+    const { prepare, prepareList } = this.#hits;
+    let limited: RuleHit[] | undefined;
+    let known = 0;
+    for (let index = 0; index < matches.length; index++) {
+      const match = matches[index];
+      if (!match || match.limit.unlimited) continue;
+      if (match.parts !== undefined) {
+        const list = prepareList(decision, index, match, match.parts, nowSeconds);
+        known += list.filter(({ fallback }) => fallback !== undefined).length;
+        limited = limited === undefined ? [...list] : limited.concat(list);
+        continue;
+      }
+      const hit = prepare(decision, index, match, nowSeconds);
+      if (limited === undefined) limited = [hit];
+      else limited.push(hit);
+      if (hit.fallback !== undefined) known++;
+    }
+    if (limited !== undefined) decision.limited = limited;
+    return known;
+  }
+
+  #countMode(decision: Decision, someKnownOver: boolean): CountMode {
+    const { options } = this.#parts;
+    switch (options.stopIncrementWhenOver) {
+      case 'false':
+        return 'add';
+      case 'true':
+        return someKnownOver ? 'look' : 'add-unless-over';
+      case 'enforced':
+        return options.shadowMode ? 'add' : stopWhereRefused(decision, this.#isQuota);
+    }
+  }
+
+  #count(decision: Decision): void {
+    const { hits, receivedMs, trace } = decision;
+    const { store, leases, describeStoreCall, trail, options } = this.#parts;
+    trail?.counting(hits);
+    decision.deadlineMs = Math.min(receivedMs + options.storeTimeoutMs, decision.deadlineMs);
+    if (trace !== undefined) {
+      decision.storeCall = startStoreSpan(trace, describeStoreCall?.(hits));
+    }
+    decision.decider = this;
+    this.#waitingHits += hits.length;
+    const refusal = findUncountable(hits, this.#waitingHits);
+    if (refusal !== undefined) decision.settle(refusal);
+    else if (hits.length === 1 && hits[0]?.lease !== undefined && leases !== undefined) {
+      leases.count(decision);
+    } else store.count(decision);
+  }
+
+  /** Called when the store has counted or failed. */
+  finish(decision: Decision, error: AppError | undefined): void {
+    this.#waitingHits -= decision.hits.length;
+    decision.storeCall?.end(error?.message);
+    if (error === undefined) {
+      this.#answer(decision, this.#nowSeconds());
+      return;
+    }
+    const { failurePolicy } = this.#parts;
+    // The caller has left, which is not an error of the store.
+    if (decision.cancelled) this.#leave(decision, { ok: false, error });
+    else if (failurePolicy !== undefined && isStoreError(error)) {
+      this.#answerWithoutStore(decision, error, failurePolicy);
+    } else this.#fail(decision, error, this.#storeErrors);
+  }
+
+  /** Hits that another node counted despite the failure are judged as usual. */
+  #answerWithoutStore(decision: Decision, failure: AppError, policy: FailurePolicy): void {
+    const uncounted = decision.hits.filter(({ after }) => after < 0);
+    policy.answer(uncounted, decision.mode, failure, (error) => {
+      if (error !== undefined) {
+        this.#fail(decision, error, this.#storeErrors);
+        return;
+      }
+      for (const hit of uncounted) hit.fallback = policy.mode;
+      this.#answer(decision, this.#nowSeconds());
+    });
+  }
+
+  #answer(decision: Decision, nowSeconds: number): void {
+    this.#leave(decision, { ok: true, response: this.#toResponse(decision, nowSeconds) });
+  }
+
+  #toResponse(decision: Decision, nowSeconds: number): RateLimitResponse {
     const { request, matches, limited } = decision;
+    const { observer, trail, options } = this.#parts;
+    const { headers: headerOptions, clientFields } = options;
+    const { toStatus, toListStatus, findWait } = this.#statuses;
     const statuses = new Array<DescriptorStatus>(matches.length);
     let next = 0;
     for (let index = 0; index < statuses.length; index++) {
       const hit = limited[next];
       if (hit?.descriptorIndex === index) {
         const match = matches[index];
-        if (hit.hits > hit.limit && !hit.refund) reportTooMany(request, hit);
+        if (hit.hits > hit.limit && !hit.refund) this.#reportTooMany(request, hit);
         const count = match?.parts?.length ?? 1;
         statuses[index] =
           match === undefined || count === 1
@@ -388,17 +502,18 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
         next += count;
       } else statuses[index] = matches[index] ? unlimitedStatus : statusWithoutLimit;
     }
-    const isOver = isOverLimit(statuses, matches);
+    const isOver = this.#isOverLimit(statuses, matches);
     const isRefused = isOver && !options.shadowMode;
-    const isQuotas = hasHeaders || clientFields !== undefined ? matches.map(isQuota) : [];
+    const isQuotas =
+      this.#hasHeaders || clientFields !== undefined ? matches.map(this.#isQuota) : [];
     const isShadowed =
       headerOptions.shadowed !== undefined &&
       !isRefused &&
       (isOver || limited.some(isOverInShadow));
-    const headers = hasHeaders
+    const headers = this.#hasHeaders
       ? toHeaders(headerOptions, statuses, isQuotas, isShadowed)
       : noHeaders;
-    if (isOver && options.shadowMode) globalShadowMode.add(1);
+    if (isOver && options.shadowMode) this.#globalShadowMode.add(1);
     else if (isOver) observer?.overLimit(request, limited, statuses, nowSeconds);
     const response = {
       overallCode: isRefused ? codes.overLimit : codes.ok,
@@ -428,162 +543,57 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     };
     trail?.answered(response);
     return response;
-  };
+  }
 
-  const countMode = (decision: Decision, someKnownOver: boolean): CountMode => {
-    switch (options.stopIncrementWhenOver) {
-      case 'false':
-        return 'add';
-      case 'true':
-        return someKnownOver ? 'look' : 'add-unless-over';
-      case 'enforced':
-        return options.shadowMode ? 'add' : stopWhereRefused(decision, isQuota);
-    }
-  };
-
-  const decide = (decision: Decision): void => {
-    const { request } = decision;
-    if (request.domain === '') {
-      fail(decision, new AppError('bad_request', 'rate limit domain must not be empty'));
-      return;
-    }
-    if (request.descriptors.length === 0) {
-      fail(decision, new AppError('bad_request', 'rate limit descriptor list must not be empty'));
-      return;
-    }
-    const ruleSet = parts.rules.current;
-    if (!ruleSet) {
-      fail(decision, new AppError('not_ready', 'no rate limit configuration loaded'));
-      return;
-    }
-    const nowMs = clock.wallMs();
-    const nowSeconds = Math.floor(nowMs / 1000);
-    if (recorder !== undefined) decision.sample = recorder.choose(request, nowMs);
-    const matches = findMatches(ruleSet, request, nowSeconds);
-    if (matches instanceof AppError) {
-      fail(decision, matches);
-      return;
-    }
-    decision.matches = matches;
-    const known = prepareHits(decision, nowSeconds);
-    const { limited } = decision;
-    if (known === limited.length) {
-      leave(decision, { ok: true, response: toResponse(decision, nowSeconds) });
-    } else {
-      decision.hits = known === 0 ? limited : limited.filter((hit) => hit.fallback === undefined);
-      decision.mode = countMode(decision, known > 0);
-      count(decision);
-    }
-  };
-
-  const findMatches = (
-    ruleSet: RuleSet,
-    request: RateLimitRequest,
-    nowSeconds: number,
-  ): (Match | undefined)[] | AppError => {
-    const rules = ruleSet.domains.get(request.domain);
-    if (rules) return matchDescriptors(rules, request, nowSeconds);
-    metrics.unknownDomain(request.domain).add(request.descriptors.length);
-    unmatched.unknownDomain(request, nowSeconds);
-    trail?.unknownDomain(request);
-    return request.descriptors.map(() => undefined);
-  };
-
-  /** The match of each descriptor: undefined when no limit applies. An error when the request is invalid. */
-  const matchDescriptors = (
-    rules: DomainRules,
-    request: RateLimitRequest,
-    nowSeconds: number,
-  ): (Match | undefined)[] | AppError => {
-    const matches = new Array<Match | undefined>(request.descriptors.length);
-    let somethingIsReplaced = false;
-    for (let index = 0; index < matches.length; index++) {
-      const descriptor = request.descriptors[index] as RequestDescriptor;
-      const { entries, limit } = descriptor;
-      const match = limit
-        ? matchLimitInRequest(rules, descriptor, limit, index, options.sanitizeMetricDots)
-        : rules.match(entries);
-      if (match instanceof AppError) return match;
-      trail?.lookedUp(descriptor, match, rules);
-      matches[index] = match;
-      if (match === undefined) unmatched.noMatch(rules, entries, nowSeconds);
-      else if (match.limit.replaces.length > 0) somethingIsReplaced = true;
-    }
-    if (somethingIsReplaced) dropReplaced(matches, trail);
-    return matches;
-  };
-
-  /** Sets `limited`. Returns how many of these hits need no answer of the store. */
-  const prepareHits = (decision: Decision, nowSeconds: number): number => {
-    const { matches } = decision;
-    let limited: RuleHit[] | undefined;
-    let known = 0;
-    for (let index = 0; index < matches.length; index++) {
+  /** Over the limit when any enforced descriptor is, or when all quotas are. */
+  #isOverLimit(
+    statuses: readonly DescriptorStatus[],
+    matches: readonly (Match | undefined)[],
+  ): boolean {
+    let quotas = 0;
+    let quotasOver = 0;
+    for (let index = 0; index < statuses.length; index++) {
+      const isOver = statuses[index]?.code === codes.overLimit;
       const match = matches[index];
-      if (!match || match.limit.unlimited) continue;
-      if (match.parts !== undefined) {
-        const list = prepareList(decision, index, match, match.parts, nowSeconds);
-        known += list.filter(({ fallback }) => fallback !== undefined).length;
-        limited = limited === undefined ? [...list] : limited.concat(list);
-        continue;
+      if (!this.#isQuota(match)) {
+        if (isOver) return true;
+      } else if (!match?.limit.unlimited) {
+        quotas++;
+        if (isOver) quotasOver++;
       }
-      const hit = prepare(decision, index, match, nowSeconds);
-      if (limited === undefined) limited = [hit];
-      else limited.push(hit);
-      if (hit.fallback !== undefined) known++;
     }
-    if (limited !== undefined) decision.limited = limited;
-    return known;
-  };
+    return quotas > 0 && quotas === quotasOver;
+  }
 
-  const count = (decision: Decision): void => {
-    const { hits, receivedMs, trace } = decision;
-    trail?.counting(hits);
-    decision.deadlineMs = Math.min(receivedMs + options.storeTimeoutMs, decision.deadlineMs);
-    if (trace !== undefined) {
-      decision.storeCall = startStoreSpan(trace, describeStoreCall?.(hits));
-    }
-    decision.finish = finish;
-    waitingHits += hits.length;
-    const refusal = findUncountable(hits, waitingHits);
-    if (refusal !== undefined) decision.settle(refusal);
-    else if (hits.length === 1 && hits[0]?.lease !== undefined && leases !== undefined) {
-      leases.count(decision);
-    } else store.count(decision);
-  };
+  /**
+   * Logs such a request once for each limit of a rule, but not for limits in requests. Limits of 0 refuse
+   * intentionally.
+   */
+  #reportTooMany({ descriptors }: RateLimitRequest, hit: RuleHit): void {
+    const { match, hits, limit, descriptorIndex } = hit;
+    if (limit === 0 || descriptors[descriptorIndex]?.limit !== undefined) return;
+    if (this.#reported.has(match.limit)) return;
+    this.#reported.add(match.limit);
+    this.#parts.log?.warning(
+      `rule ${match.metricKey}: a request has ${hits} hits and the limit is ${limit}, so it can never be admitted`,
+    );
+  }
 
-  const finish = (decision: Decision, error: AppError | undefined): void => {
-    waitingHits -= decision.hits.length;
-    decision.storeCall?.end(error?.message);
-    if (!error) leave(decision, { ok: true, response: toResponse(decision, wallSeconds()) });
-    // The caller has left, which is not an error of the store.
-    else if (decision.cancelled) leave(decision, { ok: false, error });
-    else if (failurePolicy !== undefined && isStoreError(error)) {
-      answerWithoutStore(decision, error, failurePolicy);
-    } else fail(decision, error, storeErrors);
-  };
+  /** `errors` defaults to the counter of decisions that fail before anything is counted. */
+  #fail(decision: Decision, error: AppError, errors = this.#serviceErrors): void {
+    errors.add(1);
+    this.#parts.observer?.failed(decision.request.domain);
+    this.#leave(decision, { ok: false, error });
+  }
 
-  /** Hits that another node counted despite the failure are judged as usual. */
-  const answerWithoutStore = (
-    decision: Decision,
-    failure: AppError,
-    policy: FailurePolicy,
-  ): void => {
-    const uncounted = decision.hits.filter(({ after }) => after < 0);
-    policy.answer(uncounted, decision.mode, failure, (error) => {
-      if (error !== undefined) {
-        fail(decision, error, storeErrors);
-        return;
-      }
-      for (const hit of uncounted) hit.fallback = policy.mode;
-      leave(decision, { ok: true, response: toResponse(decision, wallSeconds()) });
-    });
-  };
+  #leave(decision: Decision, outcome: DecisionOutcome): void {
+    if (decision.span !== undefined) endSpan(decision.span, decision.matches, outcome);
+    if (decision.sample !== undefined)
+      this.#parts.recorder?.record(decision, decision.sample, outcome);
+    decision.answer(outcome);
+  }
 
-  return (decision) => {
-    const { request, trace } = decision;
-    trail?.asked(request);
-    if (trace !== undefined) decision.span = startSpan(trace, request);
-    decide(decision);
-  };
+  #nowSeconds(): number {
+    return Math.floor(this.#parts.clock.wallMs() / 1000);
+  }
 }
