@@ -80,7 +80,7 @@ export async function runUntilStopped(program: Program): Promise<never> {
   let failure: unknown;
   const started = program.start(stopping.signal).catch((error: unknown) => {
     if (stopping.signal.aborted) {
-      log.debug(`The start was given up: ${errorText(error)}`);
+      log.debug(`The start was aborted: ${errorText(error)}`);
       return;
     }
     failure = error ?? new Error('the start failed without an error');

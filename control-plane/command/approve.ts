@@ -28,7 +28,7 @@ An approval at one control plane is one at all that share the record.
 Exit codes:
   0  it is approved; with --wait: all workers have it
   1  there is no such revision
-  2  wrong usage, or the admin API gives no answer
+  2  wrong usage, or the admin API does not answer
   3  with --wait: approved, but not yet in force everywhere, on too few workers, or not known
   4  with --wait: approved, but the newest revision is invalid or taken back
   5  it is not held back, or not the newest one any more`,

@@ -23,13 +23,13 @@ export const addAudit: AddCommand = (command, frame) => {
     .option('--who <name>', 'only by this user: part of a name')
     .option(
       '--object <text>',
-      'only about this: part of a domain, a descriptor or a reason, or the beginning of a revision',
+      'only entries about this: part of a domain, a descriptor or a reason, or the beginning of a revision',
     )
     .option('--since <duration>', 'only in the last period, such as 1h')
     .option('--limit <number>', 'how many, up to 1000', '50')
     .addHelpText(
       'after',
-      '\nExit codes:\n  0  there was an answer\n  2  wrong usage, or the admin API gives no answer',
+      '\nExit codes:\n  0  the admin API answered\n  2  wrong usage, or the admin API does not answer',
     )
     .action(async ({ who, object, since, limit, ...options }: AuditOptions) => {
       const span = since === undefined ? undefined : parseDuration(since);
@@ -54,7 +54,7 @@ export const addAudit: AddCommand = (command, frame) => {
       else io.write(deeds.map(formatEntry).join(''));
       for (const { url, error } of missing) {
         io.writeError(
-          `${escapeText(`warning: what was done at ${url} is not listed: it gives no answer (${error})`)}\n`,
+          `${escapeText(`warning: the actions at ${url} are not listed: it does not answer (${error})`)}\n`,
         );
       }
     });

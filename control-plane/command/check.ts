@@ -44,7 +44,7 @@ import {
 export const addCheck: AddCommand = (command, frame) => {
   command
     .description(
-      'Reads rules as a worker does and reports every problem with its place. Named files are read whatever their names, below directories *.yaml and *.yml.',
+      'Reads rules as a worker does and reports every problem with its position. Named files are read whatever their names, below directories *.yaml and *.yml.',
     )
     .argument('[path...]', 'files and directories');
   addCheckOptions(command);

@@ -38,7 +38,7 @@ interface GivenAddress {
 export const addCompare: AddCommand = (command, frame) => {
   command
     .description(
-      'Asks two rate limit services recorded requests, each request both at once, and prints every difference in code, limit, remaining, reset, headers and metadata. For moving from one service to another.',
+      'Sends each recorded request to two rate limit services at once, and prints every difference in code, limit, remaining, reset, headers and metadata. For migrating from one service to another.',
     )
     .requiredOption(
       '--reference <address>',
@@ -51,7 +51,7 @@ export const addCompare: AddCommand = (command, frame) => {
       parseAddress,
     )
     .option('--ca <path>', 'for tls://: CAs to trust besides those of this system')
-    .option('--cert <path>', 'for tls://: a certificate to present, with --key')
+    .option('--cert <path>', 'for tls://: a client certificate, with --key')
     .option('--key <path>', 'for tls://: its private key')
     .requiredOption(
       '--replay <path>',
@@ -64,21 +64,21 @@ export const addCompare: AddCommand = (command, frame) => {
       parseSpeed,
       1,
     )
-    .option('--json', 'print one JSON object a line: each difference, then the summary')
+    .option('--json', 'print one JSON object per line: each difference, then the summary')
     .addHelpText(
       'after',
       `
 The requests are counted: ask no service that serves real traffic, and give the two stores of their own, or
 another CACHE_KEY_PREFIX each. Both begin with empty counters, and with the same rules. Requests go one after the other, and none while
 a second begins, so that both count it in the same window. Times to a reset may differ by a second.
-${describeExitCodes('no differences', 'differences', 'wrong usage, a file that cannot be read, or a service that cannot be reached or went away')}`,
+${describeExitCodes('no differences', 'differences', 'wrong usage, a file that cannot be read, or a service that cannot be reached or has disconnected')}`,
     )
     .action((options: CompareOptions) => compare(frame, options));
 
   function parseAddress(text: string): GivenAddress {
     if (text.startsWith('unix:')) {
       if (isAbsolute(text.slice('unix:'.length))) return { text, target: text, isTls: false };
-      return refuse(`'${text}': write the whole path, such as unix:/run/ratelane.sock`);
+      return refuse(`'${text}': write the full path, such as unix:/run/ratelane.sock`);
     }
     const isTls = text.startsWith('tls://');
     const target = isTls ? text.slice('tls://'.length) : text;
@@ -121,7 +121,7 @@ async function compare({ io, finish, fail }: CommandFrame, options: CompareOptio
       const problem = await service.connect();
       if (problem !== undefined) {
         const { text } = name === 'reference' ? reference : candidate;
-        return fail(`the ${name} ${text} cannot be asked: ${problem}`);
+        return fail(`the ${name} ${text} cannot be called: ${problem}`);
       }
     }
     const comparison = await compareServices({
@@ -178,7 +178,7 @@ function describeError(
     return `the ${gone.service} ended the comparison after ${toCountText(requests, 'request')}: ${gone.how}`;
   }
   if (problem !== undefined) return `--replay: ${problem}`;
-  return requests === 0 ? 'there is no recorded decision to ask about' : undefined;
+  return requests === 0 ? 'there is no recorded decision to send' : undefined;
 }
 
 function describeProgress({ bytes, totalBytes, decisions }: RecordReading): string {

@@ -40,11 +40,11 @@ export const addCounters: AddCommand = (command, frame) => {
   addDescriptorOption(command)
     .option(
       '--worker <id>',
-      'ask the workers with this node id; without it all that count by themselves, and two of those that count together',
+      'ask the workers with this node id; without it all that count separately, and two of those that share counters',
     )
     .option('--for <duration>', 'lift: how long, such as 1h; at most 8760h, a year')
-    .option('--until <time>', 'lift: in place of --for, a time such as 2026-11-24T18:00:00Z')
-    .option('--end', 'lift: in place of both, the lift ends now')
+    .option('--until <time>', 'lift: instead of --for, a time such as 2026-11-24T18:00:00Z')
+    .option('--end', 'lift: instead of both, the lift ends now')
     .option('--reason <text>', 'why, for the audit log; needed for reset and lift');
   addWaitOptions(addAdminOptions(command), `lift: ${waitForChange}`, ['timeout', 'minWorkers'])
     .addHelpText(
@@ -62,8 +62,8 @@ still counts in its window afterwards, and nothing is counted meanwhile.
 
 Exit codes:
   0  every worker that was asked has answered, and a reset is confirmed; or the lift is written, with --wait on all workers
-  1  no rule matches, or the lift cannot be written, or a descriptor has no counter, a worker gives no answer, or a peer whose workers are not known to be at other control planes, workers that count together differ, or a reset is forbidden or not confirmed
-  2  wrong usage, no such worker, or the admin API gives no answer
+  1  no rule matches, or the lift cannot be written, or a descriptor has no counter, a worker does not answer, or a peer whose workers are not known to be at other control planes, workers that count together differ, or a reset is forbidden or not confirmed
+  2  wrong usage, no such worker, or the admin API does not answer
   3  with --wait: the lift is written, but not yet in force everywhere, on too few workers, or not known
   4  with --wait: the lift is written, but a newer revision is invalid, taken back, or held back for an approval`,
     )
@@ -133,7 +133,7 @@ async function describeLost(
       return { text: toLines('warning', known), isMissed: false };
     }
   }
-  const texts = missing.map(({ url, error }) => `peer ${url} gives no answer (${error})`);
+  const texts = missing.map(({ url, error }) => `peer ${url} does not answer (${error})`);
   return { text: toLines('error', texts), isMissed: missing.length > 0 };
 }
 
@@ -180,8 +180,8 @@ function checkLiftOptions(
 ): string | undefined {
   const ends = [span, until, end].filter((each) => each !== undefined).length;
   if (action !== 'lift') {
-    if (wait) return '--wait belongs to counters lift';
-    return ends === 0 ? undefined : '--for, --until and --end belong to counters lift';
+    if (wait) return '--wait needs counters lift';
+    return ends === 0 ? undefined : '--for, --until and --end need counters lift';
   }
   if (worker !== undefined) return 'counters lift is for all workers: leave out --worker';
   return ends === 1

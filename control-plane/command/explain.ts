@@ -62,7 +62,7 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
       const misuse =
         checkRuleInputOptions(paths, options) ??
         checkServerUse(paths, server) ??
-        (options.descriptor || options.bucket ? undefined : 'give --descriptor or --bucket');
+        (options.descriptor || options.bucket ? undefined : 'set --descriptor or --bucket');
       if (misuse !== undefined) command.error(`error: ${misuse}`, { exitCode: exitCodes.error });
       const read =
         server === undefined
@@ -100,7 +100,7 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
   function checkServerUse(paths: readonly string[], server: string | undefined) {
     if (server !== undefined) {
       return paths.length > 1
-        ? `${server} stands alone: it is all rules of its revision`
+        ? `${server} cannot be combined with other paths: it has all rules of its revision`
         : undefined;
     }
     const option = givenAdminOption(command);
@@ -120,7 +120,9 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
       const nesting = rules.nest(bucket);
       if (nesting?.isAmbiguous) {
         const keys = escapeText(bucket.map(({ key }) => key).join(', '));
-        io.writeError(`warning: a bucket with ${keys} fits several rules: the first one applies\n`);
+        io.writeError(
+          `warning: a bucket with ${keys} matches several rules: the first one applies\n`,
+        );
       }
       return nesting?.entries ?? bucket;
     });

@@ -25,17 +25,17 @@ interface ListedRevision extends RevisionJson {
 export const addHistory: AddCommand = (command, frame) => {
   const { io } = frame;
   command.description(
-    'Lists revisions of the store, the newest first, and what became of each: since when and until when it was in force, or by whom and why it was taken back or held back. With --rule, the revisions that changed a rule, each with its value before and after.',
+    'Lists revisions of the store, the newest first, and the outcome of each: since when and until when it was in force, or by whom and why it was taken back or held back. With --rule, the revisions that changed a rule, each with its value before and after.',
   );
   addAdminOptions(command)
     .option('--limit <number>', 'how many, up to 1000; of changes of a rule up to 100', '20')
     .option(
       '--rule <name>',
-      'the history of this rule: its name, such as shop.customer, or what a request asks, such as shop:customer=ada',
+      'the history of this rule: its name, such as shop.customer, or a descriptor of a request, such as shop:customer=ada',
     )
     .addHelpText(
       'after',
-      '\nExit codes:\n  0  there was an answer\n  2  wrong usage, or the admin API gives no answer',
+      '\nExit codes:\n  0  the admin API answered\n  2  wrong usage, or the admin API does not answer',
     )
     .action(async (options: HistoryOptions) => {
       if (options.rule !== undefined) return reportRule(frame, options, options.rule);

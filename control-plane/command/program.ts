@@ -17,7 +17,7 @@ const commands: Readonly<Record<string, Row>> = {
     load: async () => (await import('./serve.ts')).addServe,
   },
   'check [path...]': {
-    summary: 'find what is wrong with rules',
+    summary: 'find problems in rules',
     load: async () => (await import('./check.ts')).addCheck,
   },
   'test <path...>': {
@@ -98,7 +98,7 @@ export async function createProgram(
     .exitOverride()
     .configureOutput({ writeOut: io.write, writeErr: io.writeError })
     .configureHelp({ showGlobalOptions: false })
-    .showHelpAfterError('--help lists what can be given')
+    .showHelpAfterError('--help lists the arguments')
     .version(readVersion(), '--version', 'print the version')
     .helpOption('-h, --help', 'show this help')
     .helpCommand('help [command]', 'show the help of a command')

@@ -15,7 +15,7 @@ export const addPush: AddCommand = (command, frame) => {
   const { io, finish } = frame;
   command
     .description(
-      'Sends all *.yaml and *.yml below a directory to a control plane, and prints first what that changes. They replace all files of its store; rules with errors are refused.',
+      'Sends all *.yaml and *.yml below a directory to a control plane, and first prints what that changes. They replace all files of its store; rules with errors are refused.',
     )
     .argument('<directory>', 'the directory')
     .option('--dry-run', 'only print what would change, or why it would be refused');

@@ -27,13 +27,13 @@ const actions = ['status', 'pause', 'resume', 'retry', 'promote', 'abort'];
 export const addRollout: AddCommand = (command, frame) => {
   command
     .description(
-      'Where `serve --rollout` is given, a new revision reaches the workers in steps. This shows its state, or controls it.',
+      'With `serve --rollout`, a new revision reaches the workers in steps. This shows its state, or controls it.',
     )
     .addArgument(new Argument('<action>', 'what to do').choices(actions))
     .option('--reason <text>', 'why, for the audit log; needed for all but status')
     .option(
       '--revision <id>',
-      `only if the rollout is of this one; ${revisionHelp}`,
+      `only if the rollout is of this revision; ${revisionHelp}`,
       parseRevision,
     );
   addAdminOptions(command)
@@ -51,7 +51,7 @@ Actions:
 Exit codes:
   0  done
   1  status: no rollout is under way
-  2  wrong usage, or the admin API gives no answer
+  2  wrong usage, or the admin API does not answer
   5  no rollout is under way, or one of another revision, or it is in no state for the action`,
     )
     .action(async (action: string, options: RolloutOptions) => {

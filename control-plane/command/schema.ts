@@ -14,12 +14,12 @@ const schemas = {
 export const addSchema: AddCommand = (command, { io }) => {
   command
     .description(
-      'Prints the JSON Schema of rules documents, of their tests, of the policy for them, or of the groups of nodes that get them. An editor with a YAML language server completes keys, explains them and marks mistakes while you write; `check` and `test` see more.',
+      'Prints the JSON Schema of rules documents, of their tests, of the policy for them, or of the groups of nodes that get them. An editor with a YAML language server completes keys, explains them and marks mistakes while you write; `check` and `test` find more.',
     )
     .addArgument(
       new Argument('[kind]', 'of which documents').choices(Object.keys(schemas)).default('rules'),
     )
-    .option('--json', 'the same: it is JSON already')
+    .option('--json', 'no effect: the output is JSON')
     .addHelpText(
       'after',
       `

@@ -25,7 +25,7 @@ export const addStatus: AddCommand = (command, { io, finish, fail }) => {
       `
 Exit codes:
   0  the newest revision is valid, and in force on every connected worker
-  2  wrong usage, no such revision, or the admin API gives no answer
+  2  wrong usage, no such revision, or the admin API does not answer
   3  not yet, not everywhere, on too few workers, or not known
   4  the newest revision is invalid, taken back, or held back for an approval; workers keep what they have
 

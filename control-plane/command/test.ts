@@ -21,7 +21,7 @@ export const addTest: AddCommand = (command, { io, finish, fail }) => {
       'Asks the requests of test files of a worker without ports, and compares its answers with what is expected. Named files are read whatever their names, below directories *_test.yaml and *_test.yml.',
     )
     .argument('<path...>', 'files and directories')
-    .addOption(new Option('--format <format>', 'how to print (default: human)').choices(formats))
+    .addOption(new Option('--format <format>', 'output format (default: human)').choices(formats))
     .option('--json', 'the same as --format json')
     .option(
       '--update',

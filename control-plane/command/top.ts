@@ -31,9 +31,9 @@ Counts are requests that were answered OVER_LIMIT because of the value. Each wor
 more are limited, a count is shown with its bounds.
 
 Exit codes:
-  0  there was an answer of all workers that report
-  2  wrong usage, or the admin API gives no answer
-  3  no worker has reported, or a peer gives no answer`,
+  0  all reporting workers answered
+  2  wrong usage, or the admin API does not answer
+  3  no worker has reported, or a peer does not answer`,
     )
     .action(async ({ domain, limit, ...options }: TopOptions) => {
       const query = new URLSearchParams({ limit, ...(domain !== undefined && { domain }) });
@@ -44,7 +44,7 @@ Exit codes:
       if (options.json) io.write(`${JSON.stringify(top, undefined, 2)}\n`);
       else io.write(formatTop(top, io.clock.wallMs()));
       for (const { url, error } of top.missing) {
-        io.writeError(`${escapeText(`warning: peer ${url} gives no answer (${error})`)}\n`);
+        io.writeError(`${escapeText(`warning: peer ${url} does not answer (${error})`)}\n`);
       }
       if (top.workers === 0) {
         io.writeError(

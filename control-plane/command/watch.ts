@@ -32,9 +32,9 @@ export const addWatch: AddCommand = (command, frame) => {
     .option('--token-file <path>', 'a file with the token to send')
     .option('--tls', 'use TLS')
     .option('--ca <path>', 'with --tls: CAs to trust besides those of this system')
-    .option('--cert <path>', 'with --tls: a certificate to present, with --key')
+    .option('--cert <path>', 'with --tls: a client certificate, with --key')
     .option('--key <path>', 'with --tls: its private key')
-    .option('--json', 'print one JSON object a line for each response')
+    .option('--json', 'print one JSON object per line for each response')
     .addHelpText(
       'after',
       `

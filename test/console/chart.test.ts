@@ -84,7 +84,9 @@ browserTest('events are marked, readable by pointer and keyboard, and linked', a
     { kind: 'taken_back', revision: id, text: 'Revision a1b2c3d4e5f6 is taken back' },
     { kind: 'reset', revision: undefined, text: 'ann: reset counters of (customer=\u202eada)' },
   ]);
-  const marks = page.getByRole('list', { name: 'What happened in this time' }).getByRole('link');
+  const marks = page
+    .getByRole('list', { name: 'What happened during this period' })
+    .getByRole('link');
   await marks.nth(2).waitFor();
   const names = await Promise.all(
     (await marks.all()).map((mark) => mark.getAttribute('aria-label')),

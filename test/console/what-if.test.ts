@@ -71,7 +71,7 @@ browserTest(
     const dialog = page.getByRole('dialog');
     await shows(
       dialog,
-      /3 per year -> 1 per year.*By estimate, in the last two minutes 6 to 8 would have been refused, in place of 6\.\s+All workers get it at once\./s,
+      /3 per year -> 1 per year.*Estimated from the last two minutes 6 to 8 would have been refused, in place of 6\.\s+All workers get it at once\./s,
     );
     violations.push(...(await observe(page, 'what-if-commit')));
     await page.getByLabel('Reason, for the audit log').fill('they pay less');

@@ -65,7 +65,7 @@ test('a vulnerability of a lower level is noted, and is no failure', async (t) =
   t.regex(audit.kind === 'sound' ? audit.noted.join() : '', /^fastify .*\(moderate\)/);
 });
 
-test('a registry without a list of vulnerabilities gives no answer, which is not "sound"', async (t) => {
+test('a registry without a list of vulnerabilities does not answer, which is not "sound"', async (t) => {
   const flags = await serveAdvisories(t, { status: 405, body: '' });
   const audit = await auditPackages(root, flags);
   t.is(audit.kind, 'unanswered');

@@ -129,7 +129,7 @@ export function parseClientArguments(args: readonly string[]): ParsedArguments {
   const serverCaFile = last('grpc-server-ca-file') ?? '';
   const useTls = last('grpc-use-tls') === 'true';
   if (!useTls && certFile + serverCaFile !== '') {
-    return { kind: 'wrong', message: 'TLS files are given; -grpc-use-tls is needed as well' };
+    return { kind: 'wrong', message: 'TLS files need -grpc-use-tls as well' };
   }
   const protocol = last('oltp-protocol') ?? '';
   const traceProtocol = traceProtocols.find((known) => known === protocol);

@@ -15,7 +15,7 @@ export function recordingSettings() {
       default: 0.01,
       min: 0.000001,
       max: 1,
-      doc: 'Share of descriptors to record, each with all its requests or none; the same ones on each worker',
+      doc: 'Share of descriptors to record: all requests of a descriptor or none, the same on each worker',
     }),
     maxPerSecond: int({
       names: ['RECORD_DECISIONS_MAX_PER_SECOND'],

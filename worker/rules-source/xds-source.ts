@@ -265,7 +265,7 @@ export class XdsSource implements RulesSource {
     } catch (error) {
       // If the thread was closed meanwhile, no conclusion is possible.
       if (!this.#closed)
-        this.#deps.log.error(`Resources caused a defect of the program: ${stackText(error)}`);
+        this.#deps.log.error(`Resources triggered a defect in the program: ${stackText(error)}`);
       const defect = `caused a defect of the worker: ${errorText(error)}`;
       const problem = problemOf('error', 'program-defect', 'the response', defect);
       const retained = [...this.#inForce.keys()];

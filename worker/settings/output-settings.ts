@@ -36,7 +36,7 @@ export function statsSettings() {
       default: 25_000,
       min: 0,
       max: 10_000_000,
-      doc: 'How many metric names from values of requests are kept apart; further ones share one',
+      doc: 'How many metric names from values of requests are distinguished; further ones share one',
     }),
     push: {
       enabled: bool({

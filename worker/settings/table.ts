@@ -57,7 +57,7 @@ export const workerTable = {
       names: ['GRPC_MAX_CONNECTION_AGE_GRACE'],
       default: undefined,
       example: 30_000,
-      doc: 'How much later it is closed by force; 0: no limit',
+      doc: 'Grace period after that age, before the connection is closed by force; 0: no limit',
     }),
     maxConnections: int({
       names: ['GRPC_MAX_CONNECTIONS'],
@@ -65,7 +65,7 @@ export const workerTable = {
       defaultText: '10000, with TLS 3000',
       min: 1,
       max: 1_000_000,
-      doc: 'The most connections of each process at once; for one more, the least used one is closed',
+      doc: 'Maximum number of connections of each process; one more closes the least used one',
     }),
     tls: {
       enabled: bool({ names: ['GRPC_SERVER_USE_TLS'], default: false, doc: 'Serve over TLS' }),
@@ -98,14 +98,14 @@ export const workerTable = {
       default: defaultRequestBounds.maxDescriptors,
       min: 1,
       max: 100_000,
-      doc: 'The most descriptors of a request; one with more is refused',
+      doc: 'Maximum number of descriptors of a request; one with more is refused',
     }),
     maxEntries: int({
       names: ['REQUEST_MAX_ENTRIES'],
       default: defaultRequestBounds.maxEntries,
       min: 1,
       max: 1_000_000,
-      doc: 'The most entries of a request; one with more is refused',
+      doc: 'Maximum number of entries of a request; one with more is refused',
     }),
     invalidUtf8: choice({
       names: ['REQUEST_INVALID_UTF8'],
@@ -186,7 +186,7 @@ export const workerTable = {
     appDirectory: text({
       names: ['RUNTIME_APPDIRECTORY'],
       default: 'config',
-      doc: 'Folder in that one with the rules',
+      doc: 'Folder with the rules, inside RUNTIME_ROOT',
     }),
     ignoreDotFiles: bool({
       names: ['RUNTIME_IGNOREDOTFILES'],
@@ -221,7 +221,7 @@ export const workerTable = {
     calendarMonth: bool({
       names: ['USE_CALENDAR_MONTH_RATE_LIMIT'],
       default: false,
-      doc: 'Months of the calendar, UTC, in place of 30 days; changing it restarts windows',
+      doc: 'Calendar months, UTC, instead of 30 days; changing it restarts windows',
     }),
     weekResetDay: choice({
       names: ['WEEK_RATE_LIMIT_RESET_DAY'],
@@ -281,7 +281,7 @@ export const workerTable = {
       remaining: text({
         names: ['LIMIT_REMAINING_HEADER'],
         default: 'RateLimit-Remaining',
-        doc: 'Name of the header with what remains',
+        doc: 'Name of the header with the remaining hits',
       }),
       reset: text({
         names: ['LIMIT_RESET_HEADER'],
@@ -298,7 +298,7 @@ export const workerTable = {
       enabled: bool({
         names: ['LIMIT_REQUEST_HEADERS_ENABLED'],
         default: false,
-        doc: 'Add the three headers below to requests that are let through',
+        doc: 'Add the three headers below to requests that are admitted',
       }),
       limit: text({
         names: ['LIMIT_REQUEST_LIMIT_HEADER'],
@@ -308,7 +308,7 @@ export const workerTable = {
       remaining: text({
         names: ['LIMIT_REQUEST_REMAINING_HEADER'],
         default: 'RateLimit-Remaining',
-        doc: 'Name of the header with what remains',
+        doc: 'Name of the header with the remaining hits',
       }),
       reset: text({
         names: ['LIMIT_REQUEST_RESET_HEADER'],

@@ -73,7 +73,7 @@ export function xdsSettings() {
       maxIntervalMs: duration({
         names: ['XDS_CLIENT_BACKOFF_MAX_INTERVAL'],
         default: 60_000,
-        doc: 'The longest wait between retries; 0 is 10s',
+        doc: 'The maximum wait between retries; 0 is 10s',
       }),
       factor: float({
         names: ['XDS_CLIENT_BACKOFF_RANDOM_FACTOR'],
@@ -85,7 +85,7 @@ export function xdsSettings() {
       jitter: bool({
         names: ['XDS_CLIENT_BACKOFF_JITTER'],
         default: false,
-        doc: 'Vary the waits at random, between the first and the next one',
+        doc: 'Randomize each wait, between the first wait and the next one',
       }),
     },
     link: {

@@ -56,7 +56,7 @@ export function createAskedService(
             if (response !== undefined && error === null) resolve({ ok: true, response });
             else if (error?.code === status.UNAVAILABLE) resolve('the connection to it was lost');
             else if (error?.code === status.DEADLINE_EXCEEDED) {
-              resolve(`it gave no answer within ${deadlineMs / 1000} s`);
+              resolve(`it did not answer within ${deadlineMs / 1000} s`);
             } else resolve({ ok: false, code: status[error?.code ?? status.UNKNOWN] });
           },
         );

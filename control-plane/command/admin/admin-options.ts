@@ -23,7 +23,7 @@ export function addAdminOptions(command: Command): Command {
       'a file with the token to send (RATELANE_ADMIN_TOKEN_FILE, or the token itself in RATELANE_ADMIN_TOKEN)',
     )
     .option('--ca <path>', 'CAs to trust besides those of this system (RATELANE_ADMIN_CA)')
-    .option('--cert <path>', 'a certificate to present, with --key')
+    .option('--cert <path>', 'a client certificate, with --key')
     .option('--key <path>', 'its private key')
     .option('--json', 'print one JSON object');
 }

@@ -43,10 +43,10 @@ export function addChangeOptions(command: Command): Command {
     .addOption(
       new Option(
         '--steps',
-        'in steps, even where it goes back to earlier rules, which otherwise reach all workers at once',
+        'in steps, even if it returns to earlier rules, which otherwise reach all workers at once',
       ).conflicts(['now', 'supersede']),
     )
-    .option('--supersede', 'in place of a rollout that is under way, instead of after it')
+    .option('--supersede', 'replace a rollout that is under way, instead of waiting for it')
     .addOption(
       new Option(
         '--again',
@@ -59,7 +59,7 @@ export function addChangeOptions(command: Command): Command {
 Exit codes:
   0  done, or there was nothing to change
   1  the rules have errors, would remove most limits, or there is no such revision; nothing has changed
-  2  wrong usage, or the admin API gives no answer
+  2  wrong usage, or the admin API does not answer
   3  with --wait: done, but not yet in force everywhere, on too few workers, or not known
   4  with --wait: done, but the newest revision is invalid, taken back, or held back for an approval
   5  others have changed the rules since the expected revision; nothing has changed`,

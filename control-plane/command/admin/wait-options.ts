@@ -30,7 +30,7 @@ export function addWaitOptions(
     })
     .option(
       '--min-workers <count>',
-      'how many workers have to be connected and have it; 0 for none',
+      'how many connected workers must have it; 0 for none',
       parseCount,
       1,
     )

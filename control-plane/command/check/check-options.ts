@@ -31,7 +31,7 @@ export interface CheckOptions extends RuleInputOptions {
 
 export function addCheckOptions(command: Command): void {
   addRuleInputOptions(command)
-    .addOption(new Option('--format <format>', 'how to print (default: human)').choices(formats))
+    .addOption(new Option('--format <format>', 'output format (default: human)').choices(formats))
     .option('--json', 'the same as --format json')
     .addOption(
       new Option(

@@ -85,7 +85,7 @@ function formatMatched({ rule, limit, replacedBy, sharers, counted }: MatchedRul
   }
   for (const sharer of sharers) {
     const by = sharer === rule ? 'this rule' : `the rule at ${toPositionText(sharer)}`;
-    lines.push(`  shared: requests with other values that ${by} takes count under the same key`);
+    lines.push(`  shared: requests with other values that ${by} matches count under the same key`);
   }
   if (limit.unlimited) lines.push('  answered without counting: no cache key, no statistics');
   return lines;
@@ -95,7 +95,7 @@ function formatMatched({ rule, limit, replacedBy, sharers, counted }: MatchedRul
 function formatEnd({ untilMs, matched }: ExplainedDescriptor, nowMs: number): string[] {
   if (untilMs === undefined) return [];
   const what = matched?.limit.unlimited ? 'lifted' : 'in force';
-  return [`  ${what} ${describeEnd(untilMs, nowMs)}: after it as if this rule were not there`];
+  return [`  ${what} ${describeEnd(untilMs, nowMs)}: after it this rule does not exist`];
 }
 
 function formatNoMatch({ reason, hint, nearest }: NoMatch): string[] {

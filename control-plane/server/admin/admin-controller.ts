@@ -298,7 +298,7 @@ export class AdminController extends Controller {
     if (joined.answers.length > 0) return { ...joined, lifted: await this.findLifted(asked) };
     const [away] = missing;
     if (away !== undefined) {
-      const text = `no worker of this control plane was asked, and peer ${away.url} gives no answer`;
+      const text = `no worker of this control plane was asked, and peer ${away.url} does not answer`;
       throw this.refuse(503, `${text} (${away.error})`);
     }
     const { worker } = asked;

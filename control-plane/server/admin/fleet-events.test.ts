@@ -134,7 +134,7 @@ test('control planes that answer or stop answering, and the start of this one, a
     marks.read().map(({ text }) => text),
     [
       'This control plane started',
-      'Control plane http://b gives no answer: HTTP 503',
+      'Control plane http://b does not answer: HTTP 503',
       'Control plane http://b answers again',
     ],
   );

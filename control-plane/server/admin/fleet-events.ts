@@ -188,7 +188,7 @@ export function watchFleet(deps: FleetEventsDeps): FleetEvents {
         const text =
           error === undefined
             ? `Control plane ${url} answers again`
-            : `Control plane ${url} gives no answer: ${error}`;
+            : `Control plane ${url} does not answer: ${error}`;
         note({ kind: 'control_plane', atMs, text });
       }
     },

@@ -133,7 +133,7 @@ export type LinkJson = Type.Static<typeof linkJson>;
 
 export const fleetJson = Type.Object({
   workers: Type.Array(workerJson),
-  /** Links that no rollout is judged by: no stream of rules has their instance and node id. */
+  /** Links that do not count in rollouts: no stream of rules has their instance and node id. */
   links: Type.Array(linkJson),
   /** Workers whose connection broke without a goodbye in the last hour and that have not reconnected, the most recent
    * first. */

@@ -126,7 +126,7 @@ function toSilent(
   { url, error, last }: { url: string; error: string; last: PeerWorkers | undefined },
   present: ReadonlySet<string | null>,
 ): { readonly error: string; readonly isMissed: boolean } {
-  const text = `peer ${url} gives no answer (${error})`;
+  const text = `peer ${url} does not answer (${error})`;
   const missing = (whom: string) => ({
     error: `${text}, so it is unknown for ${whom}; ${whenLost}`,
     isMissed: true,

@@ -74,6 +74,6 @@ test('each counter that may not have been reset is named', (t) => {
   t.deepEqual(findDoubts({ ...toCounters(none), notAsked: 2, missing }), [
     'worker :1: no rule',
     '2 workers not asked',
-    'peer http://b gives no answer (gone)',
+    'peer http://b does not answer (gone)',
   ]);
 });

@@ -22,7 +22,7 @@ export const countersAsked = {
     Type.String({
       maxLength: 1024,
       description:
-        'The node id of the workers to ask; without it all that count by themselves, and two of those that count together',
+        'The node id of the workers to ask; without it all that count separately, and two of those that share counters',
     }),
   ),
 };
@@ -65,7 +65,7 @@ export const countersJson = Type.Object(
             'Whether another worker that counts together with it answers otherwise: another problem, rule, limit or window, or a `used` that is more than a tenth and more than two hits away, which is more than live traffic makes between two questions. Each is listed then, else one for all',
         }),
         problem: orNull(
-          Type.String({ description: 'Why it gives no answer, or why its reset is not confirmed' }),
+          Type.String({ description: 'Why it does not answer, or why its reset is not confirmed' }),
         ),
         confirmedBy: orNull(
           Type.Union([Type.Literal('another'), Type.Literal('itself')], {
@@ -81,7 +81,7 @@ export const countersJson = Type.Object(
         'Workers that count by themselves and were not asked, because there are too many',
     }),
     missing: Type.Array(Type.Object({ url: Type.String(), error: Type.String() }), {
-      description: 'Peers that gave no answer: whether their workers were asked is not known',
+      description: 'Peers that did not answer: whether their workers were asked is not known',
     }),
     lifted: Type.Optional(
       Type.Array(
@@ -170,5 +170,5 @@ export function findDoubts({ answers, notAsked, missing }: CountersJson): string
     return problems.map((text) => `worker ${worker || address}: ${text}`);
   });
   if (notAsked > 0) doubts.push(`${toCountText(notAsked, 'worker')} not asked`);
-  return [...doubts, ...missing.map(({ url, error }) => `peer ${url} gives no answer (${error})`)];
+  return [...doubts, ...missing.map(({ url, error }) => `peer ${url} does not answer (${error})`)];
 }

@@ -208,8 +208,8 @@ function describeLost(
   }
   const rest = `${lost === 0 ? '' : `, and ${lost} ${lost === 1 ? 'is' : 'are'} gone`}${more}`;
   const unused = silent.filter(({ isUnused }) => isUnused).length;
-  const what = unused === 0 ? 'give no answer' : `have acknowledged it and do not use it`;
-  const how = unused === 0 || unused === silent.length ? what : `give no answer, or ${what}`;
+  const what = unused === 0 ? 'do not answer' : `have acknowledged it and do not use it`;
+  const how = unused === 0 || unused === silent.length ? what : `do not answer, or ${what}`;
   return `${silent.length} of ${toCountText(offered, 'worker')} that were offered it ${how}, such as ${silent[0]?.name}${rest}`;
 }
 

@@ -74,7 +74,7 @@ test('a peer without an answer is named', (t) => {
   const away = { url: 'http://c', error: 'HTTP 503', last: undefined };
   const unknownOf = (...answers: PeerAnswer<RolloutFacts>[]) =>
     toPeerFacts(answers, 'r', askedAtMs).unknown;
-  const text = 'waits for peer http://c, which gives no answer (HTTP 503)';
+  const text = 'waits for peer http://c, which does not answer (HTTP 503)';
   t.is(unknownOf(answer(), away), text);
   t.is(unknownOf(away, answer({ serves: null })), text);
   t.regex(unknownOf(answer({ serves: null }), away) ?? '', /^waits for peer http:\/\/b to follow/);

@@ -423,7 +423,7 @@ export function toPeerFacts(
   let leftOut: LeftOut | undefined;
   for (const { url, value, error } of answers) {
     if (value === undefined) {
-      unknown ??= `waits for peer ${url}, which gives no answer (${error})`;
+      unknown ??= `waits for peer ${url}, which does not answer (${error})`;
       continue;
     }
     lacks ||= value.record === contentId && value.lacks === true;

@@ -335,7 +335,7 @@ test('started while the store hangs: after five seconds what was in force before
   t.deepEqual(
     log.lines.map((line) => line.replace(/: the last good .*/, '')),
     [
-      'info Reading a store takes its time; waiting for it',
+      'info Reading a store is taking long; still waiting',
       'warning The store a store cannot be read (no answer within 5s, it is still asked)',
     ],
   );

@@ -330,7 +330,9 @@ export class SnapshotCache implements SnapshotProvider {
   #restore(stored: StoredRevision | undefined, why: string): void {
     const { log } = this.#deps;
     if (stored === undefined) {
-      log.error(`${why}, and no earlier revision was kept: workers get nothing until there is one`);
+      log.error(
+        `${why}, and no earlier revision is stored: workers get no rules until there is one`,
+      );
     } else if (stored.problem !== undefined) log.error(stored.problem);
     else {
       const { revision, outcome } = stored;

@@ -66,7 +66,7 @@ export class LastGood {
       // Unless a newer one is waiting, which is written anyway.
       if (this.#storedId === revision.id) this.#storedId = undefined;
       log.warning(
-        `Revision ${revision.id} cannot be kept for the next start: ${errorText(error)}; it is served all the same`,
+        `Revision ${revision.id} cannot be stored for the next start: ${errorText(error)}; it is still served`,
       );
     }
   }
@@ -132,7 +132,7 @@ export async function readNewest(sources: {
   const { store, log, clock } = sources;
   const late = Promise.withResolvers<never>();
   const cancelNotice = clock.after(firstReadNoticeMs, () => {
-    log.info(`Reading ${store.description} takes its time; waiting for it`);
+    log.info(`Reading ${store.description} is taking long; still waiting`);
   });
   const cancel = clock.after(firstReadMs, () => {
     const seconds = firstReadMs / 1000;

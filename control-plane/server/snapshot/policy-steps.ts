@@ -107,7 +107,9 @@ export class PolicySteps {
     try {
       return await store.between(older, id);
     } catch (error) {
-      log.warning(`Who has made what of revision ${id} cannot be read: ${errorText(error)}`);
+      log.warning(
+        `The authors of the changes in revision ${id} cannot be read: ${errorText(error)}`,
+      );
       return { revisions: [], isCut: true };
     }
   }

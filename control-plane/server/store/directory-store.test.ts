@@ -242,7 +242,7 @@ test('no revision is removed while the index cannot be written', async (t) => {
   folder.write('rules/a.yaml', '2');
   await store.read();
   t.true(existsSync(join(history, `${id}.revision.json`)));
-  t.regex(log.lines.at(-1) ?? '', /cannot be kept for a rollback: EISDIR/);
+  t.regex(log.lines.at(-1) ?? '', /cannot be stored for a rollback: EISDIR/);
 });
 
 test('an unreadable index of the history is logged once, and again after it was readable', async (t) => {

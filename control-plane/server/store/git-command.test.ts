@@ -75,7 +75,7 @@ test('a command that is too slow is ended, with all processes that it has starte
   const { git, folder } = createScript(t, 'sleep 60 & echo $! > "$GIT_DIR/pid"; sleep 60');
   // Long enough for a busy machine to start the helper.
   const error = await failureOf(git.run(['fetch'], { timeoutMs: 10_000 }));
-  t.is(error.message, 'git fetch gave no answer within 10s');
+  t.is(error.message, 'git fetch did not answer within 10s');
   t.is(error.output, undefined);
   const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));
   await eventually('the end of the helper', () => {

@@ -299,7 +299,7 @@ async function runProcess(
   };
   const more = timeoutSetting === undefined ? '' : ` (${timeoutSetting})`;
   const timer = setTimeout(
-    () => end(`gave no answer within ${timeoutMs / 1000}s${more}`),
+    () => end(`did not answer within ${timeoutMs / 1000}s${more}`),
     timeoutMs,
   );
   const abort = () => end('was stopped');

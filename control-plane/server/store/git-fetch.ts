@@ -142,7 +142,7 @@ export class GitFetch {
     this.#isLogged = true;
     const { address, maxFileBytes, folder, log } = this.#deps;
     log.info(
-      `The host of ${address.shown} cannot leave large files out of what it sends (uploadpack.allowFilter): ` +
+      `The host of ${address.shown} cannot omit large files from a fetch (uploadpack.allowFilter): ` +
         `a file of more than ${maxFileBytes} bytes is refused, and stays in the copy, ${folder}`,
     );
   }

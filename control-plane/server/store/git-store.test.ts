@@ -321,7 +321,7 @@ for (const [host, key, value] of [
     const state = join(repository.folder, 'state');
     const copy = join(state, readdirSync(state)[0] ?? '');
     t.deepEqual(log.lines, [
-      `info The host of ${repository.url} cannot leave large files out of what it sends (uploadpack.allowFilter): a file of more than 1048576 bytes is refused, and stays in the copy, ${copy}`,
+      `info The host of ${repository.url} cannot omit large files from a fetch (uploadpack.allowFilter): a file of more than 1048576 bytes is refused, and stays in the copy, ${copy}`,
     ]);
   });
 }
@@ -483,7 +483,7 @@ test('waiting for a remote that does not answer ends in time', async (t) => {
   const url = await serveOverHttp(t, repository, 'slow');
   const { store } = openGitStore(t, repository, { url, timeoutMs: 300 });
   const error = await t.throwsAsync(store.read());
-  t.is(error?.message, 'git ls-remote gave no answer within 0.3s');
+  t.is(error?.message, 'git ls-remote did not answer within 0.3s');
 });
 
 test("of a large repository, only the history and the folder's files are copied, and an interrupted copy is completed", async (t) => {
@@ -520,7 +520,7 @@ test('a fetch has its own deadline, and leaves nothing behind when it is ended',
   const environment = beforeGit(repository, `test "$1" = fetch && { ${begin}; }`);
   const { store } = openGitStore(t, repository, { fetchTimeoutMs: 1_000 }, { environment });
   const error = await t.throwsAsync(store.read());
-  t.is(error?.message, 'git fetch gave no answer within 1s (--git-fetch-timeout)');
+  t.is(error?.message, 'git fetch did not answer within 1s (--git-fetch-timeout)');
   const state = join(repository.folder, 'state');
   const objects = join(state, readdirSync(state)[0] ?? '', 'objects');
   const partial = () =>

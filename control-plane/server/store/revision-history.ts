@@ -129,7 +129,7 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
         await prune(infos);
       } catch (error) {
         log.warning(
-          `Revision ${id} of ${store} cannot be kept for a rollback: ${errorText(error)}`,
+          `Revision ${id} of ${store} cannot be stored for a rollback: ${errorText(error)}`,
         );
       }
     },

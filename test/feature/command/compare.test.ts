@@ -176,7 +176,7 @@ test('a worker compared with itself gives the same answers over TLS and on a uni
   t.regex(unused.err, /are for a service with TLS: write its address as tls:\/\/host:port/);
   const plain = await compare(path, `unix:worker.sock`, `unix:${socket}`);
   t.is(plain.code, 2);
-  t.regex(plain.err, /'unix:worker.sock': write the whole path, such as unix:\/run\/ratelane.sock/);
+  t.regex(plain.err, /'unix:worker.sock': write the full path, such as unix:\/run\/ratelane.sock/);
 });
 
 test('an unreachable service or an invalid address is refused by name', async (t) => {
@@ -184,7 +184,7 @@ test('an unreachable service or an invalid address is refused by name', async (t
   const address = await startAsked(t, memory);
   const unreachable = await compare(path, address, '127.0.0.1:1');
   t.is(unreachable.code, 2);
-  t.regex(unreachable.err, /the candidate 127\.0\.0\.1:1 cannot be asked/);
+  t.regex(unreachable.err, /the candidate 127\.0\.0\.1:1 cannot be called/);
   const wrong = await compare(path, 'nowhere', address);
   t.is(wrong.code, 2);
   t.regex(wrong.err, /'nowhere': the port is missing; write an address such as 127\.0\.0\.1:8081/);

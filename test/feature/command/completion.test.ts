@@ -48,9 +48,9 @@ test('zsh gets each command with its options, values and descriptions', async (t
   t.is(code, 0);
   t.true(out.startsWith('#compdef ratelane\n'));
   t.true(out.includes("    'worker:decide rate limits for Envoy'\n"));
-  t.true(out.includes("    'check:find what is wrong with rules'\n"));
+  t.true(out.includes("    'check:find problems in rules'\n"));
   t.true(
-    out.includes("'*--format[how to print (default\\: human)]:value:(human json sarif github)'"),
+    out.includes("'*--format[output format (default\\: human)]:value:(human json sarif github)'"),
   );
   t.true(
     out.includes("'*--config_dir[check one directory as the reference'\\''s config check does]:"),
@@ -64,13 +64,11 @@ test('fish gets each command with its options, values and descriptions', async (
   t.is(code, 0);
   const lines = out.split('\n');
   t.true(
-    lines.includes(
-      "complete -c rl -n __fish_use_subcommand -a check -d 'find what is wrong with rules'",
-    ),
+    lines.includes("complete -c rl -n __fish_use_subcommand -a check -d 'find problems in rules'"),
   );
   t.true(
     lines.includes(
-      "complete -c rl -n '__fish_seen_subcommand_from check' -l format -x -a 'human json sarif github' -d 'how to print (default: human)'",
+      "complete -c rl -n '__fish_seen_subcommand_from check' -l format -x -a 'human json sarif github' -d 'output format (default: human)'",
     ),
   );
   t.true(

@@ -55,7 +55,7 @@ test('a request is explained by the rules in force on a control plane, or by ano
   t.regex((await ask('server:012', ...api)).err, /^error: 'server:012': It has 3 of /);
   const two = await runInProcess(['explain', 'server:', 'shop.yaml', ...request, ...api]);
   t.is(two.code, 2);
-  t.regex(two.err, /^error: server: stands alone: /);
+  t.regex(two.err, /^error: server: cannot be combined with /);
   const idle = await ask('shop.yaml', ...api);
   t.is(idle.code, 2);
   t.regex(idle.err, /^error: --admin-url needs server: in place of PATH\n/);

@@ -43,7 +43,7 @@ for (const [option, value] of [
       t.like(await run(...args, option, value), {
         code: 2,
         out: '',
-        err: `error: ${option} has no effect without --wait\n--help lists what can be given\n`,
+        err: `error: ${option} has no effect without --wait\n--help lists the arguments\n`,
       });
     }
     t.is((await store.read()).id, id);

@@ -84,7 +84,7 @@ test('a rollout spans control planes that share certificates and a token, once t
       planes.map((plane) => ask(plane, 'rollout', 'status', ...access)),
     );
     return states.some((state) =>
-      /gives no answer \(.*self-signed certificate in certificate chain/.test(
+      /does not answer \(.*self-signed certificate in certificate chain/.test(
         JSON.stringify(state),
       ),
     );

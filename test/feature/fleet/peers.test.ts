@@ -217,8 +217,8 @@ test('a peer that is unreachable or lies is named, and the others are shown', as
     [lying, gone].map(peer),
   );
   t.deepEqual(await readComplaints(a, t), [
-    `peer ${lying} gives no answer (its answer is from another version)`,
-    `peer ${gone} gives no answer (connect)`,
+    `peer ${lying} does not answer (its answer is from another version)`,
+    `peer ${gone} does not answer (connect)`,
     '',
   ]);
 });
@@ -246,7 +246,7 @@ test('a peer that returned no counters but answers by now is a failure, like one
   await a.run('status');
   isLost = true;
   const { code, err } = await a.counters('get');
-  t.regex(err, new RegExp(`error: peer ${busyWay} gives no answer`));
+  t.regex(err, new RegExp(`error: peer ${busyWay} does not answer`));
   t.is(code, 1);
 });
 
@@ -260,7 +260,7 @@ test('a lost peer is named, and is no failure if its workers are known to be els
   isLost = true;
   const { code, out, err } = await a.counters('get');
   t.regex(out, /\n3 +9 /);
-  t.regex(err, /^warning: peer http:\S+ gives no answer \(.*\); it had no workers; .*\n$/);
+  t.regex(err, /^warning: peer http:\S+ does not answer \(.*\); it had no workers; .*\n$/);
   t.is(code, 0);
   const { code: ofReset } = await a.counters('reset', '--reason', 'x');
   t.is(ofReset, 1, 'what is not known to be reset is not done');

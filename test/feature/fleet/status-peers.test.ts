@@ -96,7 +96,7 @@ test('a peer that does not answer is named, and the status is not known', async 
   const asked = await startPlane(t, [peer(gone)]);
   const status = await statusOf(asked);
   t.is(status.verdict, 'not_known');
-  t.true(status.text.startsWith(`not known: peer ${gone} gives no answer (`), status.text);
+  t.true(status.text.startsWith(`not known: peer ${gone} does not answer (`), status.text);
   t.regex(
     status.text,
     /so it is unknown for its workers; if it is gone for good, remove it from --peers$/,
@@ -129,7 +129,7 @@ test('with an unreachable peer, only those of its workers that are at no other c
   const asked = await startPlane(t, [peer(lost.url), peer(other.url)]);
   t.is((await statusOf(asked)).workers.connected, 5);
   lost.become(undefined);
-  const away = `not known: peer ${lost.url} gives no answer (HTTP 503), so it is unknown for`;
+  const away = `not known: peer ${lost.url} does not answer (HTTP 503), so it is unknown for`;
   const lasting = 'if it is gone for good, remove it from --peers';
   t.is((await statusOf(asked)).text, `${away} 4 workers; ${lasting}`);
   // It is unknown whether a worker without an instance is the same one.
@@ -149,7 +149,7 @@ test('a peer that is gone for good is a warning if all of its workers have conne
   t.regex(run.out, /^revision \w{12} is in force on all 3 connected workers\n/);
   t.true(
     run.err.endsWith(
-      `warning: peer ${lost.url} gives no answer (HTTP 503); its 2 workers moved to other control planes; if it is gone for good, remove it from --peers\n`,
+      `warning: peer ${lost.url} does not answer (HTTP 503); its 2 workers moved to other control planes; if it is gone for good, remove it from --peers\n`,
     ),
     run.err,
   );

@@ -89,7 +89,7 @@ test('--timeout without --wait is wrong usage, and sends no request', async (t) 
   t.like(await status(url, '--timeout', '60s'), {
     code: 2,
     out: '',
-    err: 'error: --timeout has no effect without --wait\n--help lists what can be given\n',
+    err: 'error: --timeout has no effect without --wait\n--help lists the arguments\n',
   });
 });
 

@@ -51,7 +51,7 @@ test('where tokens are required, the leader calls its peers with the one from it
         plane.fetch('/rollouts', { headers: { authorization: `Bearer ${token}` } }),
       ),
     );
-    return states.some(({ body }) => /gives no answer \(HTTP 401\)/.test(body.rollout?.text));
+    return states.some(({ body }) => /does not answer \(HTTP 401\)/.test(body.rollout?.text));
   });
   for (const plane of planes) t.false(plane.output().includes(token));
 });

@@ -34,7 +34,7 @@ test('a refusal of scripts is logged once, and its end once', (t) => {
   t.deepEqual(log.lines, []);
   for (let again = 0; again < 3; again++) support.refused('token_bucket', 'k', 'ERR no: disabled');
   t.deepEqual(log.lines.splice(0), [
-    'error redis a:1: it refuses scripts (EVALSHA): ERR no: disabled; decisions on sliding windows and token buckets fail, all others continue; set algorithm: fixed_window, or name a server with scripts in KVSTORE_URL',
+    'error redis a:1: scripts are refused (EVALSHA): ERR no: disabled; decisions on sliding windows and token buckets fail, all others continue; set algorithm: fixed_window, or name a server with scripts in KVSTORE_URL',
   ]);
   t.is(
     support.describe(),

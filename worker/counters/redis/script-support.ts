@@ -38,7 +38,7 @@ export function createScriptSupport(name: string, addressSetting: string, log: L
       const words = reply.replace(/, with args beginning with:.*$/s, '');
       if (refusedWith === undefined) {
         log.error(
-          `${name}: it refuses scripts (EVALSHA): ${words}; decisions on sliding windows and token buckets fail, all others continue; ${remedy}`,
+          `${name}: scripts are refused (EVALSHA): ${words}; decisions on sliding windows and token buckets fail, all others continue; ${remedy}`,
         );
       }
       refusedWith = words;

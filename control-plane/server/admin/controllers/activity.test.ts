@@ -61,7 +61,7 @@ test('a control plane whose actions are unknown is named', async (t) => {
   const { code, err } = await runInProcess(['audit', '--admin-url', api]);
   t.is(code, 0);
   t.true(
-    err.startsWith(`warning: what was done at ${url} is not listed: it gives no answer (`),
+    err.startsWith(`warning: the actions at ${url} are not listed: it does not answer (`),
     err,
   );
 });

@@ -57,7 +57,7 @@ export function ActivityPage({ params }: PageProps) {
     <${ReadingState} of=${activity} />
     ${activity.value?.missing.map(({ url, error }) => html`<${Notice} tone="bad">What was done at ${url} is not listed: ${error}.<//>`)}
     <${Listed} of=${activity} count=${entries.length} isFiltered=${isFiltered} sought=${object || who} showAll=${() => replaceRoute('activity', {})}
-      nothing=${html`<${Empty} title="Nothing has been done yet."><p>Changes, resets and approvals are listed here, with who made them and why.</p><//>`}>
+      nothing=${html`<${Empty} title="Nothing has been done yet."><p>Changes, resets and approvals are listed here, with their authors and reasons.</p><//>`}>
       <${Table} caption="Activity, the newest first" columns=${columns} items=${entries} toRow=${toRow} />
     <//>
   <//>`;

@@ -72,7 +72,7 @@ export async function ask<Value>(path: string, call: Call = {}): Promise<Answer<
     };
   } catch {
     const text = timeout.aborted
-      ? 'the control plane gave no answer within 20 seconds'
+      ? 'the control plane did not answer within 20 seconds'
       : 'the control plane does not answer';
     return { ok: false, status: 0, text, problems: [] };
   }

@@ -212,12 +212,12 @@ function Commit({ rule, domain, yaml, allowRemoval, planned, onClose }: CommitPr
       if (isDone) location.hash = hasSteps ? hrefOf('revisions') : hrefOf('rule', { rule });
     }}>
     <${ChangeList} changes=${changes} from=${undefined} to=${undefined} />
-    ${effect?.before && effect.after && html`<p>${effect.basis === 'recorded' ? 'Of what was recorded' : 'By estimate, in the last two minutes'} <strong>${toRange(effect.after)}</strong> would have been refused, in place of ${toRange(effect.before)}.</p>`}
+    ${effect?.before && effect.after && html`<p>${effect.basis === 'recorded' ? 'Of what was recorded' : 'Estimated from the last two minutes'} <strong>${toRange(effect.after)}</strong> would have been refused, in place of ${toRange(effect.before)}.</p>`}
     ${
       hasSteps
         ? html`<${Field} label="Who gets it">
           <select name="rollout" value=${rollout} onChange=${(event: Event) => setRollout((event.target as HTMLSelectElement).value)}>
-            <option value="">In steps, as every revision</option>
+            <option value="">In steps, like every revision</option>
             <option value="now">All workers at once</option>
           </select><//>`
         : html`<p>All workers get it at once.</p>`

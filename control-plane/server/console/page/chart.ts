@@ -124,7 +124,7 @@ function Marks({ marks, times }: MarksProps) {
     const further = shown.slice(index).filter((other) => other.share - share < leastDistance);
     return { mark, share, below: near.length, count: further.length };
   });
-  return html`<ol class="marks" aria-label="What happened in this time">${positioned.map(
+  return html`<ol class="marks" aria-label="What happened during this period">${positioned.map(
     ({ mark, share, below, count }) => {
       if (below >= mostBelow) return null;
       const isMany = below === mostBelow - 1 && count > 1;

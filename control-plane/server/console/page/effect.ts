@@ -35,15 +35,14 @@ export function Effect({ domain, effect }: EffectProps) {
       values.length > 0
         ? html`<${Table} caption="Who would be refused more or less often" columns=${columns} items=${values} toRow=${(value: Value) => toRow(domain, value)} atOnce=${20} />
             ${valuesInAll > values.length && html`<p class="quiet">The first ${values.length} of ${toNumber(valuesInAll)}.</p>`}`
-        : basis !== 'none' &&
-          html`<p>No value that is known would be refused more or less often.</p>`
+        : basis !== 'none' && html`<p>No known value would be refused more or less often.</p>`
     }
     <ul class="plain quiet">${notes.map((note) => html`<li>${toSentence(note)}.</li>`)}</ul>`;
 }
 
 function toBasis({ basis, from, to, decisions }: EffectJson): string {
   if (basis === 'estimate') {
-    return 'From who was refused in the last two minutes. How those requests came is not known: in one rush, or evenly.';
+    return 'Based on the values that were refused in the last two minutes. Whether their requests came in one burst or evenly is not known.';
   }
   const span =
     from === null || to === null

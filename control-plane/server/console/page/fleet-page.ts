@@ -99,7 +99,7 @@ function Tiles({ status }: StatusProps) {
       detail=${uncounted > 0 ? `${toRate(uncounted)}/s without the store` : toReportText(status)}
       tone=${uncounted > 0 ? 'bad' : isReported || workers.connected === 0 ? 'plain' : 'wait'} />
     <${Tile} name="Over limit/s" value=${rate(traffic?.overLimitPerSecond)}
-      detail=${isShadow ? 'not refused: shadow mode' : isCounted ? shareText(traffic) : 'limits do not hold now'}
+      detail=${isShadow ? 'not refused: shadow mode' : isCounted ? shareText(traffic) : 'limits are not enforced now'}
       tone=${badly('store_unreachable', 'store_partly_unreachable', 'store_failing', 'shadow_mode')} />
     <${Tile} name="Errors/s" value=${rate(traffic?.errorsPerSecond)}
       detail="not decided" tone=${(traffic?.errorsPerSecond ?? 0) > 0 ? 'bad' : 'plain'} />
@@ -154,7 +154,7 @@ interface LinksProps {
 }
 
 function Links({ links }: LinksProps) {
-  return html`<h2>Links that no rollout is judged by</h2>
+  return html`<h2>Links that do not count in rollouts</h2>
     <${Table} caption="Links" columns=${[{ name: 'Worker' }, { name: 'Instance' }, { name: 'Address' }, { name: 'Why' }]} items=${links}
       toRow=${({ id, instance, address, problem }: LinkJson) => html`<tr key=${instance}>
         <td><strong>${toShown(id)}</strong></td>

@@ -5,8 +5,8 @@ import { Dialog } from './confirm.ts';
 
 const keys = [
   [['/', 'Ctrl K'], 'Find a value, rule, domain, worker or revision'],
-  [['↑', '↓'], 'Move through what was found'],
-  [['Enter'], 'Open the first, or the one in focus'],
+  [['↑', '↓'], 'Move through the results'],
+  [['Enter'], 'Open the first result, or the focused one'],
   [['?'], 'List the keys'],
   [['Esc'], 'Close a dialog'],
 ] as const;

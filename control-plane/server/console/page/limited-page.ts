@@ -55,7 +55,7 @@ export function LimitedPage({ params }: PageProps) {
         <td class="rule">${each.rule !== '' && html`<${RuleName} rule=${each.rule} />`}</td>
         <td class="number">${toRateCell(each.perSecond)}</td>
         <td class="when">${trendOf(each)}</td>
-        <td class="number" title="At least and at most: a worker keeps 1,000 values">${rangeOf(each)}</td>
+        <td class="number" title="Lower and upper bound: a worker retains 1,000 values">${rangeOf(each)}</td>
         <td class="actions">
           <button type="button" aria-expanded=${isOpen} onClick=${() => replaceRoute('limited', withParams(params, { counter: isOpen ? '' : id }))}>Counter</button>
           <${ResetButton} domain=${each.domain} entries=${each.entries} />

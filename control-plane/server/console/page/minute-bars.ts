@@ -40,7 +40,7 @@ export function MinuteBars({ hits, over, known, untilMs, limit, isShadow }: Minu
   const text = `${toNumber(sum('all'))} hits in ${ofKnown.length} min, ${toNumber(sum('refused'))} over the limit; ${toNumber(most)} in the busiest minute`;
   const hasGap = ofKnown.length < known.length;
   return html`<figure class="bars">
-    <figcaption class="quiet">${text}${limit === null ? '. Each value has the limit by itself.' : `, of ${toNumber(limit)} that pass.`}</figcaption>
+    <figcaption class="quiet">${text}${limit === null ? '. Each value has its own limit.' : `, of ${toNumber(limit)} that pass.`}</figcaption>
     <svg viewBox=${`0 0 ${width} ${height}`} preserveAspectRatio="none" role="group" aria-label=${text}>
       ${minutes.map(({ isKnown, startMs, all, refused }, index) => {
         const x = index * step;

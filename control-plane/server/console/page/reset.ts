@@ -45,7 +45,7 @@ function Reset({ domain, entries, onClose }: ResetProps) {
       notAsked + missing.length === 0 &&
       answers.every(({ differs, confirmedBy }) => !differs && confirmedBy !== null);
     return html`<${Dialog} onCancel=${onClose}>
-      <h2 id="dialog-title">${isConfirmed ? 'The counter is reset' : 'Not all of the reset is confirmed'}</h2>
+      <h2 id="dialog-title">${isConfirmed ? 'The counter is reset' : 'The reset is only partly confirmed'}</h2>
       ${missing.map(({ url, error }) => html`<${Notice} tone="bad">Whether the workers of ${url} have reset it is not known: ${error}.<//>`)}
       <${CountersTable} counters=${done} />
       <div class="buttons"><button type="button" class="main" onClick=${onClose}>Close</button></div><//>`;

@@ -74,7 +74,7 @@ export function RevisionsPage({ params, status }: PageProps) {
     ];
   }
 
-  return html`<${Page} title="Revisions" about="What changed, who changed it, and the way back.">
+  return html`<${Page} title="Revisions" about="What changed, who changed it, and how to roll back.">
     ${status.value && html`<${MemoryNotice} status=${status.value} /><${NewestState} status=${status} />`}
     <${ReadingState} of=${history} />
     <${Listed} of=${history} count=${revisions.length}

@@ -32,10 +32,10 @@ export function RuleCard({ source, status }: RuleCardProps) {
       <h2>${rule.limits.length === 0 ? 'No limit of its own' : toShown(rule.limits.join(', '))}
         ${rule.modes.map((mode) => html` <${Badge} tone="plain">${mode.replaceAll('_', ' ')}<//>`)}</h2>
       <p class="source"><${Source} file=${rule.file} line=${rule.line} revision=${source.revision} />${rule.owner !== null && html` <span class="quiet">owned by ${toShown(rule.owner)}</span>`}</p>
-      ${yaml === null ? html`<p class="quiet">Its text is not known any more.</p>` : html`<pre tabindex="0">${yaml.split('\n').map(toShown).join('\n')}</pre>`}
+      ${yaml === null ? html`<p class="quiet">Its text is no longer known.</p>` : html`<pre tabindex="0">${yaml.split('\n').map(toShown).join('\n')}</pre>`}
       ${
         trial !== null &&
-        html`<p><${Badge} tone="wait">on trial<//> ${trial.texts.length === 0 ? 'What is on trial changes nothing for it' : html`<strong>${toShown(trial.texts.join('; '))}</strong>`}, in <${RevisionName} id=${trial.revision.id} />, which is being rolled out.</p>`
+        html`<p><${Badge} tone="wait">on trial<//> ${trial.texts.length === 0 ? 'The revision on trial does not affect it' : html`<strong>${toShown(trial.texts.join('; '))}</strong>`}, in <${RevisionName} id=${trial.revision.id} />, which is being rolled out.</p>`
       }
       <${LastChange} source=${source} status=${status} />
     </section>
@@ -89,7 +89,7 @@ function Quarter({ source: { domain, rule } }: Pick<RuleCardProps, 'source'>) {
   // An older control plane does not report which minutes are known.
   const known = value.known ?? hits.map(() => true);
   if (!known.includes(true)) {
-    return html`<p class="quiet">Not known yet: no report covers a whole minute.</p>`;
+    return html`<p class="quiet">Not known yet: no report covers a full minute.</p>`;
   }
   const toMinute = (perSecond: number) => perSecond * 60;
   return html`<${MinuteBars} hits=${hits.map(toMinute)} over=${overLimit.map(toMinute)} known=${known}

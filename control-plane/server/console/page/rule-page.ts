@@ -48,7 +48,7 @@ function Limited({ domain, rule }: { readonly domain: string; readonly rule: str
   if (top.value === undefined) return html`<${ReadingState} of=${top} />`;
   const values = top.value.values.filter((value) => value.rule === rule);
   if (values.length === 0)
-    return html`<p class="quiet">No value, in the last one or two minutes.</p>`;
+    return html`<p class="quiet">No value in the last one or two minutes.</p>`;
   return html`<${Table} caption=${`Limited by ${rule}`} columns=${columns} items=${values}
     toRow=${(each: Value) => html`<tr key=${JSON.stringify(each.entries)}>
       <td><${ValueName} domain=${each.domain} entries=${each.entries} /></td>

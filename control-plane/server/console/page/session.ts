@@ -28,5 +28,5 @@ export const SessionContext = createContext<Session>({
 /** Why the user is not allowed to change anything; undefined if changes are allowed. */
 export function useRefusal(): string | undefined {
   const { scope, name } = useContext(SessionContext);
-  return scope === 'write' ? undefined : `the token ${name} may only read`;
+  return scope === 'write' ? undefined : `the token ${name} can only read`;
 }

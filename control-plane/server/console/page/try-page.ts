@@ -28,7 +28,7 @@ export function TryPage({ params }: PageProps) {
           onInput=${(event: InputEvent) => setDomain((event.target as HTMLInputElement).value)} />
       <//>
       <datalist id="domains">${domains.value?.domains.map((each) => html`<option value=${each.domain}></option>`)}</datalist>
-      <${Field} label="Descriptor: one key=value a line; an empty line begins another descriptor">
+      <${Field} label="Descriptor: one key=value per line; an empty line begins another descriptor">
         <textarea required rows="4" spellcheck=${false} value=${text} placeholder="customer=ada"
           onInput=${(event: InputEvent) => setText((event.target as HTMLTextAreaElement).value)}></textarea>
       <//>
@@ -36,7 +36,7 @@ export function TryPage({ params }: PageProps) {
     </form>
     ${
       asked === undefined
-        ? html`<${Empty} title="Nothing has been tried yet."><p>Take an example from the page Rules, or what a gateway sends.</p><//>`
+        ? html`<${Empty} title="Nothing has been tried yet."><p>Copy an example from the page Rules, or from a request of a gateway.</p><//>`
         : html`<${Tried} key=${JSON.stringify(asked)} asked=${asked} />`
     }
   <//>`;
