@@ -148,12 +148,6 @@ const standIns = [
 function notUtf8(path: string, bytes: Buffer): Problem {
   const text = bytes.toString();
   const position = createPositions(text)(text.indexOf('\ufffd'));
-  const problem = problemOf(
-    'error',
-    'text-encoding',
-    path,
-    'the file is not UTF-8 text',
-    'save it as UTF-8',
-  );
-  return { ...problem, ...position };
+  const message = 'the file is not UTF-8 text';
+  return { ...problemOf('error', 'text-encoding', path, message, 'save it as UTF-8'), ...position };
 }

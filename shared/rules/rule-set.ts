@@ -11,7 +11,6 @@ import { createDomainTree, type DomainWithNodes, type RuleNode } from './lookup/
 import { findStoppingRules } from './lookup/stopping-rules.ts';
 import { type TextMap, withRoom } from './lookup/text-map.ts';
 import { isError, type Problem, problemOf } from './problem/problem.ts';
-import type { ProblemRule } from './problem/problem-rule.ts';
 import type { Position } from './problem/reporter.ts';
 import { Reporter } from './problem/reporter.ts';
 import type { DomainRules, Limit, RuleSet } from './rule.ts';
@@ -297,17 +296,8 @@ function checkSingleDocument(documents: readonly RuleDocument[], problems: Probl
   for (const document of others) {
     const message = `duplicate domain '${toExcerpt(document.domain)}' in config file`;
     const hint = `the first one is at ${positionText(first?.file ?? '', first?.position)}; to merge them, set MERGE_DOMAIN_CONFIG=true (a worker) or --merge-domains (a control plane, check)`;
-    problems.push(
-      createProblem(
-        'error',
-        'duplicate-domain',
-        document,
-        document.position,
-        'domain',
-        message,
-        hint,
-      ),
-    );
+    const problem = problemOf('error', 'duplicate-domain', document.file, message, hint);
+    problems.push({ ...problem, path: 'domain', ...document.position });
   }
 }
 
@@ -343,17 +333,8 @@ function* checkMergedKeys(
         const position = positionText(first.document.file, first.descriptor.position);
         const joined = describeJoined([toJoinedItem(first.descriptor), toJoinedItem(descriptor)]);
         const hint = `the first one is at ${position}; ${joined}`;
-        problems.push(
-          createProblem(
-            'error',
-            'duplicate-descriptor',
-            document,
-            descriptor.position,
-            path,
-            message,
-            hint,
-          ),
-        );
+        const problem = problemOf('error', 'duplicate-descriptor', document.file, message, hint);
+        problems.push({ ...problem, path, ...descriptor.position });
       }
     }
   }
@@ -411,19 +392,10 @@ function* checkReplacedNames(
       if (names.get(name)) continue;
       const shown = `'${toExcerpt(name)}'`;
       const message = `replaces names ${shown}, which no rule of domain '${toExcerpt(document.domain)}' has`;
-      const guess = nearestWord(name, compared);
+      const hint = didYouMean(nearestWord(name, compared));
       const itemPath = `${path}.rate_limit.replaces[${index}].name`;
-      problems.push(
-        createProblem(
-          'warning',
-          'unknown-replaced-name',
-          document,
-          position,
-          itemPath,
-          message,
-          didYouMean(guess),
-        ),
-      );
+      const problem = problemOf('warning', 'unknown-replaced-name', document.file, message, hint);
+      problems.push({ ...problem, path: itemPath, ...position });
     }
   }
 }
@@ -466,9 +438,8 @@ function* refuseLimiters(
     const hint = 'write algorithm: fixed_window, or use Redis or Valkey';
     const field = furtherLimits.length > 0 ? 'rate_limits' : 'rate_limit.algorithm';
     const itemPath = `${toPath()}.${field}`;
-    problems.push(
-      createProblem('error', 'unsupported-algorithm', document, position, itemPath, message, hint),
-    );
+    const problem = problemOf('error', 'unsupported-algorithm', document.file, message, hint);
+    problems.push({ ...problem, path: itemPath, ...position });
   }
 }
 
@@ -489,17 +460,8 @@ function* refuseFarEnds(
       if (!isTooFar(untilMs, nowMs)) continue;
       const message = `until is ${toTimeText(untilMs)}, more than ${mostDaysAhead} days ahead`;
       const hint = 'write an earlier time, or leave until out for a rule that stays';
-      problems.push(
-        createProblem(
-          'error',
-          'invalid-until',
-          document,
-          position,
-          `${toPath()}.until`,
-          message,
-          hint,
-        ),
-      );
+      const problem = problemOf('error', 'invalid-until', document.file, message, hint);
+      problems.push({ ...problem, path: `${toPath()}.until`, ...position });
     }
     yield* rememberEnds(document, ends);
   }
@@ -507,16 +469,4 @@ function* refuseFarEnds(
 
 function positionText(file: string, position: Position | undefined): string {
   return position ? `${file}:${position.line}:${position.column}` : file;
-}
-
-function createProblem(
-  severity: Problem['severity'],
-  rule: ProblemRule,
-  document: RuleDocument,
-  position: Position | undefined,
-  path: string,
-  message: string,
-  hint: string | undefined,
-): Problem {
-  return { ...problemOf(severity, rule, document.file, message, hint), path, ...position };
 }

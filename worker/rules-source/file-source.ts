@@ -300,14 +300,10 @@ export class FileSource implements RulesSource {
       return problemOf('error', 'no-rules-file', this.#directory, message, hint);
     }
     const message = 'no file named *.yaml or *.yml; no limit applies';
-    const hint = `changes are noticed when ${this.#root} is replaced, as RUNTIME_WATCH_ROOT is true`;
-    return problemOf(
-      'warning',
-      'no-rules-file',
-      this.#directory,
-      message,
-      this.#watchRoot ? hint : undefined,
-    );
+    const hint = this.#watchRoot
+      ? `changes are noticed when ${this.#root} is replaced, as RUNTIME_WATCH_ROOT is true`
+      : undefined;
+    return problemOf('warning', 'no-rules-file', this.#directory, message, hint);
   }
 
   async start(listener: (result: LoadResult) => void): Promise<void> {

@@ -32,12 +32,8 @@ export function findWorkerOnlyFields(rules: readonly LocatedRule[]): Problem[] {
     const names = listOf([...fields].sort());
     const rest = count === 1 ? '' : `, here and on ${count - 1} more`;
     const message = `over xDS this document needs Ratelane workers: it uses ${names}${rest}, which the public configuration message lacks`;
-    return createRuleAdvice(
-      'worker-only-field',
-      first,
-      listExtensions(first.descriptor)[0],
-      message,
-      fields.has('until') ? endHint : hint,
-    );
+    const [field] = listExtensions(first.descriptor);
+    const who = fields.has('until') ? endHint : hint;
+    return createRuleAdvice('worker-only-field', first, field, message, who);
   });
 }

@@ -49,17 +49,10 @@ export async function readConfigDirectory(directory: string): Promise<ConfigDire
     else if (await leadsOut(path, directory)) problems.push(linkOut(path));
     else if (found.isFile()) listed.push({ path });
     else {
-      const message = found.isDirectory() ? 'it is a directory' : 'it is not a file';
-      const hint = '-config_dir does not read subdirectories; check PATH does';
-      problems.push(
-        problemOf(
-          'error',
-          'unreadable-file',
-          path,
-          message,
-          found.isDirectory() ? hint : undefined,
-        ),
-      );
+      const [message, hint] = found.isDirectory()
+        ? ['it is a directory', '-config_dir does not read subdirectories; check PATH does']
+        : ['it is not a file'];
+      problems.push(problemOf('error', 'unreadable-file', path, message, hint));
     }
   }
   const read = await readRulesFiles(listed, defaultBounds);

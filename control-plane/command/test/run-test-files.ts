@@ -117,13 +117,8 @@ async function readTestedRules(
     const shown = toShownPath(dirname(file), path);
     const read = await readNamed(shown);
     if (!read.ok) {
-      const problem = problemOf(
-        'error',
-        'rule-test',
-        file,
-        `rules: ${read.message}`,
-        'a path is from where this file is',
-      );
+      const hint = 'a path is from where this file is';
+      const problem = problemOf('error', 'rule-test', file, `rules: ${read.message}`, hint);
       problems.push({ ...problem, path: 'rules', ...reporter.position(offset) });
       continue;
     }

@@ -78,11 +78,6 @@ function reportKubernetes(map: TreeMap, kind: string, reporter: Reporter): void 
     data === undefined
       ? "give a file that begins with 'domain: <name>'"
       : `the rules are inside data: save ${what} as a file of its own`;
-  reporter.error(
-    'foreign-document',
-    data?.key.offset ?? map.offset,
-    data ? 'data' : '',
-    message,
-    hint,
-  );
+  const offset = data?.key.offset ?? map.offset;
+  reporter.error('foreign-document', offset, data ? 'data' : '', message, hint);
 }

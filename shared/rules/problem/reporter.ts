@@ -41,36 +41,16 @@ export class Reporter {
     this.#positions = positions;
   }
 
-  /** `offset` is undefined for a problem of the whole document. */
-  error(
-    rule: ProblemRule,
-    offset: number | undefined,
-    path: string,
-    message: string,
-    hint?: string,
-  ): void {
-    this.#report('error', rule, offset, path, message, hint);
+  error(...finding: Finding): void {
+    this.#report('error', ...finding);
   }
 
   /** Reports a warning or a note, depending on its kind. */
-  advise(
-    rule: ProblemRule,
-    offset: number | undefined,
-    path: string,
-    message: string,
-    hint?: string,
-  ): void {
-    this.#report(severityOf(rule), rule, offset, path, message, hint);
+  advise(...finding: Finding): void {
+    this.#report(severityOf(finding[0]), ...finding);
   }
 
-  #report(
-    severity: Severity,
-    rule: ProblemRule,
-    offset: number | undefined,
-    path: string,
-    message: string,
-    hint: string | undefined,
-  ): void {
+  #report(severity: Severity, ...[rule, offset, path, message, hint]: Finding): void {
     const at = offset === undefined ? undefined : this.position(offset);
     const position = { file: this.#file, path, line: at?.line, column: at?.column };
     this.add({ severity, rule, ...position, message, hint, sourceLine: at?.sourceLine });
@@ -123,6 +103,15 @@ export class Reporter {
     return [...this.#shown, ...rests];
   }
 }
+
+type Finding = readonly [
+  rule: ProblemRule,
+  /** Undefined for a problem of the whole document. */
+  offset: number | undefined,
+  path: string,
+  message: string,
+  hint?: string,
+];
 
 export interface Position {
   /** 1-based. */

@@ -113,13 +113,8 @@ export function unpackMetadata(
   const beside = all.filter(([name]) => name !== extensionsKey);
   const nothing = { metadata: undefined, fields: [] };
   if (packed.structValue === undefined) {
-    reporter.error(
-      'invalid-metadata',
-      undefined,
-      keyPath,
-      `metadata key '${extensionsKey}' is reserved`,
-      rename,
-    );
+    const message = `metadata key '${extensionsKey}' is reserved`;
+    reporter.error('invalid-metadata', undefined, keyPath, message, rename);
     return nothing;
   }
   let metadata = beside.length === 0 ? undefined : { fields: Object.fromEntries(beside) };

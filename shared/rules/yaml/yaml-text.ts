@@ -51,13 +51,8 @@ export function parseYamlText(text: string, reporter: Reporter): ParsedNode | nu
 
 function reportForbidden(character: string, offset: number, reporter: Reporter): void {
   if (character === '\ufffd') {
-    reporter.error(
-      'text-encoding',
-      offset,
-      '',
-      'the text is not valid UTF-8',
-      'save the file as UTF-8',
-    );
+    const message = 'the text is not valid UTF-8';
+    reporter.error('text-encoding', offset, '', message, 'save the file as UTF-8');
     return;
   }
   const code = character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0');
@@ -94,14 +89,9 @@ function readFirstDocument(text: string, reporter: Reporter): CST.Token[] | unde
       return undefined;
     }
     if (++lexemes > maxLexemes) {
+      const message = `the document has more than ${maxLexemes} parts`;
       const hint = 'split the document into several files';
-      reporter.error(
-        'too-large',
-        parser.offset,
-        '',
-        `the document has more than ${maxLexemes} parts`,
-        hint,
-      );
+      reporter.error('too-large', parser.offset, '', message, hint);
       return undefined;
     }
   }

@@ -195,13 +195,8 @@ function createTree(root: YamlNode | null, reporter: Reporter): TreeNode {
         for (const [key, entry] of source.entries) merged.set(key, entry);
       } else if (source.kind !== 'gap') {
         const message = `'<<' can only merge a mapping, not a ${toNoun(source)}`;
-        reporter.error(
-          'yaml-merge',
-          source.offset,
-          path,
-          message,
-          'give it an alias, such as <<: *name',
-        );
+        const hint = 'give it an alias, such as <<: *name';
+        reporter.error('yaml-merge', source.offset, path, message, hint);
       }
     }
   }
