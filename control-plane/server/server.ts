@@ -188,8 +188,7 @@ class RunningControlPlane implements ControlPlane {
     const { settings, log, clock } = this.#deps;
     const { address, tls, tokensFile, isLoopback } = settings.admin;
     const parts = this.#parts;
-    const { store, snapshots, workers, fleet, activity, marks, examine, thread, rollout } = parts;
-    const { peers, repositoryFolder, audit, events, clocks, metrics } = parts;
+    const { store, clocks, metrics } = parts;
     const files = this.#files;
     const material = tls && (await readMaterial(tls, 'TLS'));
     await this.#readPeersTls();
@@ -198,8 +197,7 @@ class RunningControlPlane implements ControlPlane {
     const peerToken = await files.openTokens('--peers-token-file', peersTokenFile, parsePeerToken);
     const authorizer = createAuthorizer({ tokens, peerToken, isLoopback, audit: parts.auditToLog });
     const api: AdminApi = {
-      ...{ store, snapshots, workers, fleet, activity, marks, examine, thread, rollout, peers },
-      ...{ repositoryFolder, audit, events },
+      ...parts.ofApi,
       reading: createReading(parts.examining),
       turns: createChangeTurns(clock),
       longAnswers: new SharedSemaphore(mostLongAnswers, mostLongAnswers / 2),
@@ -325,10 +323,13 @@ function createParts(
     toOverview(snapshots, workers, rollout, certificates, clock.monotonicMs()),
   );
   const events = createEvents({ snapshots, workers, rollout }, clock);
+  const ofApi = {
+    ...{ store, snapshots, workers, fleet, activity, marks, examine, thread, rollout, peers },
+    ...{ repositoryFolder, audit, events },
+  };
   return {
-    ...{ store, activity, auditToLog, audit, clocks, peers, examining, thread, examine },
-    ...{ repositoryFolder, notifying, opened, snapshots, storedActivity, marks, storedHour },
-    ...{ owner, fleet, workers, rollout, metrics, events },
+    ...{ ...ofApi, ofApi, auditToLog, clocks, examining, notifying, opened },
+    ...{ storedActivity, storedHour, owner, metrics },
   };
 }
 

@@ -58,7 +58,7 @@ export interface ChangeRequest {
 
 export interface ChangeDeps {
   readonly store: ConfigStore;
-  readonly snapshots: Pick<SnapshotCache, 'governed' | 'wasInForce' | 'stepsTo'>;
+  readonly snapshots: Pick<SnapshotCache, 'governed' | 'wasServed' | 'stepsTo'>;
   readonly examine: Examine;
   readonly turns: ChangeTurns;
   /** Whether any change may remove most limits. */
@@ -134,7 +134,7 @@ export async function judgeChange(
   const isGuarded = !request.allowsRemoval && !allowsRemoval;
   const removal =
     isGuarded && governed && served
-      ? await runInSlices(findingRemoval(served, governed, snapshots.wasInForce(governed.content)))
+      ? await runInSlices(findingRemoval(served, governed, snapshots.wasServed(governed.content)))
       : undefined;
   const refused = added.length > 0 || removal === undefined ? added : [removal];
   const info = { author: request.author.name, message: toMessage(request) };
@@ -183,7 +183,7 @@ async function refusedByPolicy(
   const { governed, content } = examined;
   if (governed === undefined || content === undefined) return [];
   const steps = await toSteps({ snapshots }, { before, known }, governed, info);
-  const isUndo = snapshots.wasInForce(content);
+  const isUndo = snapshots.wasServed(content);
   const judged = judgingByPolicy(snapshots.governed, governed, { steps, isUndo });
   return (await runInSlices(judged)).refused;
 }

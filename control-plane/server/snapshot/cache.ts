@@ -21,7 +21,7 @@ import {
 } from './last-good.ts';
 import { findingLostRules, type LostRules } from './lost-rules.ts';
 import type { Step } from './makers.ts';
-import { PolicySteps } from './policy-steps.ts';
+import { PolicySteps, toSteps } from './policy-steps.ts';
 import { compareFor, currentOf, groupOf, holdsOther } from './served.ts';
 import {
   beforeOf,
@@ -73,8 +73,7 @@ export class SnapshotCache implements SnapshotProvider {
   /** Builds and judgements in slices that are under way. */
   #last: Promise<void> | undefined;
   #isClosed = false;
-  readonly #listeners = new Set<() => void>();
-  readonly #newestListeners = new Set<() => void>();
+  readonly #listeners = { refresh: new Set<() => void>(), newest: new Set<() => void>() };
   #stopWatching = () => {};
 
   constructor(deps: SnapshotCacheDeps) {
@@ -168,13 +167,13 @@ export class SnapshotCache implements SnapshotProvider {
 
   /** Calls `listener` after `current` has changed for any node. The returned function unsubscribes. */
   onChange(listener: () => void): () => void {
-    return subscribe(this.#listeners, listener);
+    return subscribe(this.#listeners.refresh, listener);
   }
 
   /** Calls `listener` each time a revision of the store has become the newest one, even if no node gets anything
    * different. The returned function unsubscribes. */
   onNewest(listener: () => void): () => void {
-    return subscribe(this.#newestListeners, listener);
+    return subscribe(this.#listeners.newest, listener);
   }
 
   state(): SnapshotState {
@@ -198,7 +197,7 @@ export class SnapshotCache implements SnapshotProvider {
   }
 
   /** Whether all workers had this content before, if remembered. */
-  wasInForce(content: string): boolean {
+  wasServed(content: string): boolean {
     return this.#deps.memory().wasServed(content);
   }
 
@@ -208,7 +207,7 @@ export class SnapshotCache implements SnapshotProvider {
     const before = beforeOf(this.#state);
     if (before === undefined || before.revision.id === revision.id) return [];
     const steps = await this.#policySteps.find(before, revision, built);
-    return this.#policySteps.toSteps(steps, revision.id);
+    return toSteps(steps, revision.id, this.#deps.memory());
   }
 
   /** The content of a revision that an operator can approve by its id: the newest one, or one that was refused together
@@ -252,10 +251,8 @@ export class SnapshotCache implements SnapshotProvider {
         this.#await(effect.revision, this.#judge(effect), (judged) => this.happen(judged));
         break;
       case 'refresh':
-        for (const listener of [...this.#listeners]) listener();
-        break;
       case 'newest':
-        for (const listener of [...this.#newestListeners]) listener();
+        for (const listener of [...this.#listeners[effect.kind]]) listener();
         break;
       case 'keep':
         this.#lastGood.store(effect.revision);
@@ -302,8 +299,7 @@ export class SnapshotCache implements SnapshotProvider {
     const state = this.#state;
     const candidate = toCandidate(state, revision, outcome, facts);
     const way = toWay(revision, found, facts);
-    const steps = this.#policySteps.toSteps(found, revision.id);
-    const given = toCircumstances(state, steps, facts);
+    const given = toCircumstances(state, toSteps(found, revision.id, facts.memory), facts);
     const judgement = await runInSlices(judging(candidate, given));
     return { kind: 'judged', candidate, judgement, way, turns };
   }

@@ -139,7 +139,6 @@ test('revisions that cannot be read are by unknown makers', async (t) => {
   const steps = new PolicySteps({
     store: { ...createRevisionStore(revisionOf(2)), between },
     building: { build: () => t.fail('it was built') as never },
-    memory: () => ({ verdictOf: () => undefined }),
     log: createRecordedLog(),
   });
   const from = { revision: toRevisionInfo(revisionOf(1)), built: governed(limit(1), undefined) };

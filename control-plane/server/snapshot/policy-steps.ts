@@ -16,7 +16,6 @@ import type { InForce } from './served.ts';
 export interface PolicyStepsDeps {
   readonly store: Pick<ConfigStore, 'between' | 'readRevision'>;
   readonly building: Pick<Building, 'build'>;
-  readonly memory: () => Pick<RevisionMemory, 'verdictOf'>;
   readonly log: Log;
 }
 
@@ -35,7 +34,7 @@ export interface KnownStep extends Pick<Step, 'changed'> {
 }
 
 /** The steps found so far, from which the next search continues. */
-interface Way {
+interface Progress {
   readonly from: BuiltSnapshots;
   readonly policyText: string | undefined;
   readonly ids: readonly string[];
@@ -53,7 +52,7 @@ const unknown: KnownMaker = {
 
 export class PolicySteps {
   readonly #deps: PolicyStepsDeps;
-  #known: Way | undefined;
+  #known: Progress | undefined;
 
   constructor(deps: PolicyStepsDeps) {
     this.#deps = deps;
@@ -75,29 +74,16 @@ export class PolicySteps {
       }));
       return [{ makers: lineage.isCut ? [unknown, ...known] : known, changed: undefined }];
     }
-    let way = this.#toStart(from.built, built, lineage);
-    for (const info of between.slice(way.ids.length)) way = await this.#goOn(way, info, built);
-    this.#known = way;
+    let progress = this.#toStart(from.built, built, lineage);
+    for (const info of between.slice(progress.ids.length))
+      progress = await this.#goOn(progress, info, built);
+    this.#known = progress;
     const own: KnownMaker = { ...toMaker(revision), content: built.content };
-    const makers = [...way.pending, own];
+    const makers = [...progress.pending, own];
     // A single step has made all changes.
-    if (way.steps.length === 0) return [{ makers, changed: undefined }];
-    const { steps } = await this.#addStep(way, makers, built, built);
+    if (progress.steps.length === 0) return [{ makers, changed: undefined }];
+    const { steps } = await this.#addStep(progress, makers, built, built);
     return steps;
-  }
-
-  /** Adds the approvals known by now. `newest`: the revision whose approval also admits changes by makers whom the
-   * store does not know. */
-  toSteps(steps: readonly KnownStep[], newest: string): Step[] {
-    const { memory } = this.#deps;
-    return steps.map(({ makers, changed }) => ({
-      changed,
-      makers: makers.map(({ author, message, content, revision = newest }) => {
-        const verdict = memory().verdictOf(revision, content ?? '');
-        const isApproved = verdict?.outcome === 'approved' && verdict.revision === revision;
-        return { author, message, revision, approvedBy: isApproved ? verdict.by : undefined };
-      }),
-    }));
   }
 
   /** If the lineage cannot be read, the makers are unknown. */
@@ -114,7 +100,7 @@ export class PolicySteps {
     }
   }
 
-  #toStart(from: BuiltSnapshots, { policyText }: BuiltSnapshots, lineage: Lineage): Way {
+  #toStart(from: BuiltSnapshots, { policyText }: BuiltSnapshots, lineage: Lineage): Progress {
     const known = this.#known;
     const goesOn =
       known?.from === from &&
@@ -126,33 +112,58 @@ export class PolicySteps {
     return { from, policyText, ids: [], steps: [], last: from, pending };
   }
 
-  async #goOn(way: Way, info: RevisionInfo, { policy }: BuiltSnapshots): Promise<Way> {
+  async #goOn(
+    progress: Progress,
+    info: RevisionInfo,
+    { policy }: BuiltSnapshots,
+  ): Promise<Progress> {
     const { store, building } = this.#deps;
-    const ids = [...way.ids, info.id];
+    const ids = [...progress.ids, info.id];
     // If the revision cannot be read, its own changes cannot be distinguished.
     const revision = await store.readRevision(info.id).catch(() => undefined);
     const isBroken = revision === undefined || revision.problems.some(isError);
     const outcome = isBroken ? undefined : (await building.build(revision)).outcome;
     if (!outcome?.ok) {
-      return { ...way, ids, pending: [...way.pending, { ...toMaker(info), content: undefined }] };
+      return {
+        ...progress,
+        ids,
+        pending: [...progress.pending, { ...toMaker(info), content: undefined }],
+      };
     }
     const { built } = outcome;
-    const makers = [...way.pending, { ...toMaker(info), content: built.content }];
-    return { ...(await this.#addStep(way, makers, built, { policy })), ids };
+    const makers = [...progress.pending, { ...toMaker(info), content: built.content }];
+    return { ...(await this.#addStep(progress, makers, built, { policy })), ids };
   }
 
   async #addStep(
-    way: Way,
+    progress: Progress,
     makers: readonly KnownMaker[],
     built: BuiltSnapshots,
     { policy }: Pick<BuiltSnapshots, 'policy'>,
-  ): Promise<Way> {
-    const changed = await runInSlices(findingChanged(way.last, built, policy));
-    const steps = [...way.steps, { makers, changed }];
+  ): Promise<Progress> {
+    const changed = await runInSlices(findingChanged(progress.last, built, policy));
+    const steps = [...progress.steps, { makers, changed }];
     const keys = steps.reduce((sum, step) => sum + (step.changed?.size ?? 0), 0);
     const together = { makers: steps.flatMap((step) => step.makers), changed: undefined };
-    return { ...way, steps: keys > maxKeys ? [together] : steps, last: built, pending: [] };
+    return { ...progress, steps: keys > maxKeys ? [together] : steps, last: built, pending: [] };
   }
+}
+
+/** Adds the approvals known by now. `newest`: the revision whose approval also admits changes by makers whom the store
+ * does not know. */
+export function toSteps(
+  steps: readonly KnownStep[],
+  newest: string,
+  memory: Pick<RevisionMemory, 'verdictOf'>,
+): Step[] {
+  return steps.map(({ makers, changed }) => ({
+    changed,
+    makers: makers.map(({ author, message, content, revision = newest }) => {
+      const verdict = memory.verdictOf(revision, content ?? '');
+      const isApproved = verdict?.outcome === 'approved' && verdict.revision === revision;
+      return { author, message, revision, approvedBy: isApproved ? verdict.by : undefined };
+    }),
+  }));
 }
 
 function toMaker({ id, author, message }: RevisionInfo): Omit<KnownMaker, 'content'> {

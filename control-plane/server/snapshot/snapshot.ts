@@ -177,7 +177,7 @@ const bytesType = 2;
 
 /** Single protobuf fields make a message that no library can assemble: a response for a thousand streams, which share its
  * parts. This is the tag and length of one; its content of `length` bytes follows. */
-export function toFieldHead(field: number, length: number): Buffer {
+function toFieldHead(field: number, length: number): Buffer {
   return Buffer.concat([toVarint(field * 8 + bytesType), toVarint(length)]);
 }
 

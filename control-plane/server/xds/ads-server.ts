@@ -309,7 +309,7 @@ export interface AdsTls {
   readonly clientCa?: string;
 }
 
-export function createHttp2Server(
+function createHttp2Server(
   limits: AdsLimits,
   tls: AdsTls | undefined,
 ): Http2Server | Http2SecureServer {
