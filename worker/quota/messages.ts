@@ -2,8 +2,7 @@
 import type { Entry } from '../../shared/rules/rule.ts';
 import { RequestTooLarge } from '../decision/request-bounds.ts';
 import { type Decoded, decodeMessage } from '../listen/grpc/request-decoder.ts';
-import { type WireReader, wireTypes } from '../listen/grpc/wire-reader.ts';
-import { WireWriter } from '../listen/grpc/wire-writer.ts';
+import { type WireReader, WireWriter, wireTypes } from '../listen/grpc/wire-format.ts';
 import type { Strategy } from './strategy.ts';
 
 export interface UsageReports {

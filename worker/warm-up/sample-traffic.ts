@@ -8,7 +8,7 @@ import type {
   RuleDocument,
 } from '../../shared/rules/rule-document.ts';
 import { noFlags } from '../../shared/rules/rule-keys.ts';
-import { WireWriter } from '../listen/grpc/wire-writer.ts';
+import { WireWriter } from '../listen/grpc/wire-format.ts';
 
 const domain = 'ratelane_warm_up';
 /** The number of different values: some counters stay within their limit and some exceed it. */

@@ -6,8 +6,7 @@ import type { GrpcMethod, StreamMethod } from '../../grpc/method.ts';
 import type { Health } from '../../health.ts';
 import { decodeMessage } from './request-decoder.ts';
 import { createUnaryMethod, type UnaryMethodDeps } from './unary-method.ts';
-import { type WireReader, wireTypes } from './wire-reader.ts';
-import { WireWriter } from './wire-writer.ts';
+import { type WireReader, WireWriter, wireTypes } from './wire-format.ts';
 
 /** Both names have the worker's state (behaviour: health-of-the-empty-name). */
 const services = ['', 'ratelimit'];

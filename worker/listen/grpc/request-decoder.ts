@@ -9,7 +9,7 @@ import {
   tooManyDescriptors,
   tooManyEntries,
 } from '../../decision/request-bounds.ts';
-import { WireError, WireReader, wireTypes } from './wire-reader.ts';
+import { WireError, WireReader, wireTypes } from './wire-format.ts';
 
 export type Decoded<Message> =
   | { readonly ok: true; readonly message: Message }

@@ -2,7 +2,7 @@
 import type { JsonObject, JsonValue } from '../../../shared/rules/rule.ts';
 import { unitNumbers } from '../../../shared/rules/unit.ts';
 import type { DescriptorStatus, Header, RateLimitResponse } from '../../decision/message.ts';
-import { WireWriter } from './wire-writer.ts';
+import { WireWriter } from './wire-format.ts';
 
 export interface EncodedMessage {
   readonly bytes: Uint8Array;
