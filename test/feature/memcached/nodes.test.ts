@@ -149,6 +149,21 @@ for (const how of ['failing', 'silent', 'normal'] as const) {
   });
 }
 
+test('an answer about the nodes that arrives after the close changes nothing', async (t) => {
+  const toRecords = (port: number) => [{ name: 'localhost', port }];
+  const late = Promise.withResolvers<ReturnType<typeof toRecords>>();
+  let asked = 0;
+  const store = await openMemcachedStore(t, {
+    source: { kind: 'srv', name: record, setting: 'MEMCACHE_SRV', refreshMs: 1 },
+    resolveSrv: async () => (asked++ === 0 ? toRecords(1) : late.promise),
+  });
+  await eventually('another query', () => asked > 1);
+  await store.close(0);
+  late.resolve(toRecords(2));
+  await new Promise(setImmediate);
+  t.false(store.log.lines.some((line) => /the nodes are now/.test(line)));
+});
+
 test('the start can be aborted during the DNS query', async (t) => {
   const store = createRecordedMemcachedStore({
     source: { kind: 'srv', name: record, setting: 'MEMCACHE_SRV', refreshMs: 0 },
