@@ -1,8 +1,9 @@
 // Tests that new connections are read a few at a time: which ones, in which order, and which ones make room.
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, Socket } from 'node:net';
+import { connect, createServer, Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { eventually } from '../../../test/support/eventually.ts';
+import { listenFor } from '../../../test/support/listen.ts';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createEntrance } from './entrance.ts';
 
@@ -19,17 +20,10 @@ async function start(t: ExecutionContext) {
   });
   const server = createServer({ pauseOnConnect: true }, (socket) => {
     came.push(socket);
-    socket.on('error', () => {});
     entrance.come(socket);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  t.teardown(() => {
-    entrance.close();
-    for (const socket of came) socket.destroy();
-    server.close();
-  });
+  const port = await listenFor(t, server);
+  t.teardown(() => entrance.close());
   return {
     ...{ entrance, clock, came, greeted, read },
     /** Opens `count` more connections. */

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import { toStandardJsonSchema } from '@valibot/to-json-schema';
 import test from 'ava';
 import Type from 'typebox';
 import * as v from 'valibot';
 import { z } from 'zod';
+import { listenFor } from '../../../test/support/listen.ts';
 import { Controller } from '../controller.ts';
 import { HttpError, Stop } from '../errors.ts';
 import { bearer } from '../guard.ts';
@@ -302,10 +302,7 @@ class Rooms extends Controller {
 
 test('CONNECT opens the WebSocket of a class, with its positions and fields', async (t) => {
   const { app } = await createTestClient({ live: { Rooms } });
-  const server = createNodeServer(app);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = await listenFor(t, createNodeServer(app));
   const api = client<{ live: { Rooms: typeof Rooms } }>(`http://127.0.0.1:${port}`);
   const socket = api.live.Rooms.CONNECT({ as: 'ann' }, 'blue room');
   const signal = AbortSignal.timeout(60_000);
@@ -316,7 +313,6 @@ test('CONNECT opens the WebSocket of a class, with its positions and fields', as
   t.deepEqual(JSON.parse(answer.data), { received: 'hi' });
   socket.close();
   await once(socket, 'close', { signal });
-  server.close();
 });
 
 class Standard extends Controller {

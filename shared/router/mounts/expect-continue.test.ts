@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { request as ask } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import Type from 'typebox';
+import { listenFor } from '../../../test/support/listen.ts';
 import { Controller } from '../controller.ts';
 import { bearer } from '../guard.ts';
 import { op } from '../op.ts';
@@ -36,11 +36,7 @@ async function send(
   { text, length }: { readonly text: string; readonly length?: number },
 ): Promise<readonly [number | undefined, boolean]> {
   const { app } = await createTestClient(modules);
-  const server = createNodeServer(app).listen(0, '127.0.0.1');
-  t.teardown(() => server.closeAllConnections());
-  t.teardown(() => server.close());
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = await listenFor(t, createNodeServer(app));
   const headers = {
     'content-type': 'application/json',
     'content-length': length ?? text.length,

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { Agent, request as ask } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import Type from 'typebox';
+import { listenFor } from '../../../test/support/listen.ts';
 import { createApp } from '../app.ts';
 import { client } from '../client/client.ts';
 import { Controller } from '../controller.ts';
@@ -117,18 +117,14 @@ function toStream(chunks: readonly Uint8Array[]): AsyncIterable<Uint8Array> {
   })();
 }
 
-async function listen() {
+async function listen(t: ExecutionContext) {
   const app = await createApp({ loadModules: () => new Map(Object.entries(modules)) });
-  const server = createNodeServer(app);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}`, port, server };
+  const port = await listenFor(t, createNodeServer(app));
+  return { url: `http://127.0.0.1:${port}`, port };
 }
 
 test('a body that is streamed is read by its method, and no other bound applies to its size', async (t) => {
-  const { url, server } = await listen();
-  t.teardown(() => server.close());
+  const { url } = await listen(t);
   const chunk = new Uint8Array(1024 * 1024).fill(7);
   const body = new Blob(Array.from({ length: 4 }, () => chunk));
   const answer = await client<typeof modules>(url).Digests.PUT({}, body, 'a');
@@ -197,9 +193,8 @@ test('a part that is not read is dropped, and a method may leave the rest', asyn
 });
 
 test('a part and a form that are left keep neither the next part nor the next request waiting', async (t) => {
-  const { port, server } = await listen();
+  const { port } = await listen(t);
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  t.teardown(() => server.close());
   t.teardown(() => agent.destroy());
   for (const names of [['note', 'file'], ['file', 'note'], ['note']]) {
     const form = new FormData();
@@ -241,8 +236,7 @@ test.serial('who leaves a form early leaves no timer behind', async (t) => {
 test.serial(
   'the rest of a body that a method has begun to read is dropped, and its client not cut',
   async (t) => {
-    const { port, server } = await listen();
-    t.teardown(() => server.close());
+    const { port } = await listen(t);
     const sending = ask({ port, method: 'PUT', path: '/starts' });
     sending.end(Buffer.alloc(10_000_000));
     const [[answer]] = await Promise.all([once(sending, 'response'), once(sending, 'finish')]);
@@ -303,8 +297,7 @@ test('a client that lets its method wait for too long is 408', async (t) => {
 });
 
 test('a method is notified when its client goes away in the middle', async (t) => {
-  const { port, server } = await listen();
-  t.teardown(() => server.close());
+  const { port } = await listen(t);
   const sending = ask({ port, method: 'PUT', path: '/firsts' });
   sending.on('error', () => {});
   sending.write('abc');
