@@ -31,7 +31,8 @@ import { maxSharedTextBytes } from '../../control-plane/server/store/shared-text
 import * as xdsNames from '../../control-plane/server/xds/limits.ts';
 import { handshakeLimitMs, maxUnfinishedHandshakes } from '../../shared/connection-limit.ts';
 import { mostDaysAhead } from '../../shared/rules/rule-end.ts';
-import { maxDepth, maxTextLength } from '../../shared/rules/yaml/yaml-text.ts';
+import { maxDepth } from '../../shared/rules/yaml/yaml-text.ts';
+import { maxTextLength } from '../../shared/rules/yaml/yaml-tree.ts';
 import { controlPlaneBounds, defaultBounds } from '../../shared/rules-file.ts';
 import { patienceMs } from '../../worker/counters/failure/failure-mode.ts';
 import { logIntervalMs, quietMs } from '../../worker/counters/failure/failure-policy.ts';

@@ -4,8 +4,7 @@ import fc from 'fast-check';
 import { testLines } from '../../../test/support/reviewed-lines.ts';
 import { createTextReporter } from '../problem/reporter.ts';
 import { readOrdinaryYaml } from './yaml-ordinary.ts';
-import { maxTextLength } from './yaml-text.ts';
-import { parseAnyYaml } from './yaml-tree.ts';
+import { maxTextLength, parseAnyYaml } from './yaml-tree.ts';
 
 const fixtures = new URL('../../../test/fixtures/rules/', import.meta.url);
 

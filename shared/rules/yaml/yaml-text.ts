@@ -12,33 +12,12 @@ const load = createRequire(import.meta.url);
 /** The library, loaded with the first text that yaml-ordinary.ts leaves to it. */
 export const yamlLibrary = () => load('yaml') as typeof import('yaml');
 
-export const maxTextLength = 4 * 1024 * 1024;
 /** The library allocates about 300 bytes for each lexeme; an ordinary rule has 40 of them. */
 const maxLexemes = 2_000_000;
 /** A longer line is searched for mistakes only up to this length. */
 const maxDescribedLine = 1_000;
 /** The library recurses, so this limit guards the stack. A level of descriptors is two levels of YAML. */
 export const maxDepth = 200;
-
-/** Characters that YAML does not allow, and the replacement character from bytes that are not UTF-8. */
-const forbiddenCharacter =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is searched
-  /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd-\uffff]|\p{Surrogate}/u;
-
-/** False when `text` cannot be YAML or is too long, which was then reported. */
-export function checkYamlText(text: string, reporter: Reporter): boolean {
-  if (text.length > maxTextLength) {
-    const message = `the document is longer than ${maxTextLength} characters`;
-    reporter.error('too-large', undefined, '', message, 'split it into several files');
-    return false;
-  }
-  const forbidden = forbiddenCharacter.exec(text);
-  if (forbidden) {
-    reportForbidden(forbidden[0], forbidden.index, reporter);
-    return false;
-  }
-  return true;
-}
 
 /**
  * The root node of the first document in a checked text; null when the document is empty. Undefined when it cannot be
@@ -47,17 +26,6 @@ export function checkYamlText(text: string, reporter: Reporter): boolean {
 export function parseYamlText(text: string, reporter: Reporter): ParsedNode | null | undefined {
   const tokens = readFirstDocument(text, reporter);
   return tokens && composeDocument(tokens, text, reporter);
-}
-
-function reportForbidden(character: string, offset: number, reporter: Reporter): void {
-  if (character === '\ufffd') {
-    const message = 'the text is not valid UTF-8';
-    reporter.error('text-encoding', offset, '', message, 'save the file as UTF-8');
-    return;
-  }
-  const code = character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0');
-  const message = `the character U+${code} is not allowed in YAML`;
-  reporter.error('text-encoding', offset, '', message, 'remove it');
 }
 
 /** The tokens up to the second document; undefined when a bound was exceeded. */

@@ -14,8 +14,9 @@ import {
   toScalarValue,
 } from './yaml-node.ts';
 import { readOrdinaryYaml } from './yaml-ordinary.ts';
-import { checkYamlText, maxDepth, maxTextLength, parseYamlText, yamlLibrary } from './yaml-text.ts';
+import { maxDepth, parseYamlText, yamlLibrary } from './yaml-text.ts';
 
+export const maxTextLength = 4 * 1024 * 1024;
 /**
  * Limits of nodes and text read through aliases: a few nested anchors can represent billions of nodes, or repeat a long
  * text.
@@ -40,6 +41,37 @@ export function parseYamlTree(text: string, file: string): ParsedYaml {
   const root = readOrdinaryYaml(yaml) ?? parseAnyYaml(yaml, reporter);
   const placeholder = reporter.hasErrors ? findBarePlaceholder(yaml) : undefined;
   return placeholder === undefined ? { root, reporter } : refuseTemplate(yaml, file, placeholder);
+}
+
+/** Characters that YAML does not allow, and the replacement character from bytes that are not UTF-8. */
+const forbiddenCharacter =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is searched
+  /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd-\uffff]|\p{Surrogate}/u;
+
+/** False when `text` cannot be YAML or is too long, which was then reported. */
+function checkYamlText(text: string, reporter: Reporter): boolean {
+  if (text.length > maxTextLength) {
+    const message = `the document is longer than ${maxTextLength} characters`;
+    reporter.error('too-large', undefined, '', message, 'split it into several files');
+    return false;
+  }
+  const forbidden = forbiddenCharacter.exec(text);
+  if (forbidden) {
+    reportForbidden(forbidden[0], forbidden.index, reporter);
+    return false;
+  }
+  return true;
+}
+
+function reportForbidden(character: string, offset: number, reporter: Reporter): void {
+  if (character === '\ufffd') {
+    const message = 'the text is not valid UTF-8';
+    reporter.error('text-encoding', offset, '', message, 'save the file as UTF-8');
+    return;
+  }
+  const code = character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0');
+  const message = `the character U+${code} is not allowed in YAML`;
+  reporter.error('text-encoding', offset, '', message, 'remove it');
 }
 
 /** Reports one problem instead of all those that a template causes in YAML. */
