@@ -6,9 +6,9 @@
 // Where they meet, an effect of one is an event of another:
 //   fleet -> serving   `reconsider`, `offer_trial`, `end_trial`, `take_back_trial`, `end_first`, `follow_trial`,
 //                      `follow_in_force`
-//   fleet -> record    `tick`, `heard`, `kept`; `write`, which becomes `wanted`
-//   record -> fleet    `changed`, which becomes `look`; `done`, which becomes `written`
-//   serving -> fleet   `refresh` and `newest`, which become `look`
+//   fleet -> record    `tick`, `noticed`, `stored_locally`; `write`, which becomes `wanted`
+//   record -> fleet    `changed`, which becomes `check`; `done`, which becomes `written`
+//   serving -> fleet   `refresh` and `newest`, which become `check`
 // Each reads the state of the others as facts: serving knows the record as RevisionMemory.
 
 export interface Turn<State, Effect> {

@@ -145,7 +145,7 @@ export function testCounterStore(test: TestFn, suite: CounterStoreSuite): void {
       { key: b, hits: 3 },
       { key: a, hits: 1, refund: true },
     ];
-    t.deepEqual(await countAfter(store, hits, 'look'), [4, 0, 3]);
+    t.deepEqual(await countAfter(store, hits, 'peek'), [4, 0, 3]);
     t.is(await readCounter(b), '0');
   });
 
@@ -197,8 +197,8 @@ export function testCounterStore(test: TestFn, suite: CounterStoreSuite): void {
   });
 
   for (const [title, kinds, hit] of [
-    ['requests that come together are answered as if one by one', ['add', 'look'], hugeHit],
-    ['the same with limits that stop the others', ['add', 'look', 'add-unless-over'], exactHit],
+    ['requests that come together are answered as if one by one', ['add', 'peek'], hugeHit],
+    ['the same with limits that stop the others', ['add', 'peek', 'add-unless-over'], exactHit],
   ] as const) {
     check(title, async (t, under) => {
       const planned = requestArbitrary(kinds, hit, suite.isComposite);
@@ -299,7 +299,7 @@ const hugeHit = fc.oneof(
 );
 
 function requestArbitrary(
-  modes: readonly ('add' | 'look' | 'add-unless-over')[],
+  modes: readonly ('add' | 'peek' | 'add-unless-over')[],
   hits: fc.Arbitrary<number | bigint>,
   isComposite: boolean,
 ) {
@@ -330,7 +330,7 @@ function requestArbitrary(
 }
 
 type PlannedRequest = {
-  readonly mode: 'add' | 'look' | 'add-unless-over';
+  readonly mode: 'add' | 'peek' | 'add-unless-over';
   readonly hits: readonly PlannedHit[];
 };
 

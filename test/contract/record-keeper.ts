@@ -257,7 +257,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     async function listen(contentId: string): Promise<number> {
       const { reads } = text;
       for (let turn = 0; turn < 20; turn++) {
-        one.happen({ kind: 'heard', contentId });
+        one.happen({ kind: 'noticed', contentId });
         fleet.clock.advance(100);
         one.happen({ kind: 'tick', isWaiting: false });
         await one.settled();

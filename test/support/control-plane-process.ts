@@ -93,7 +93,7 @@ export async function createControlPlaneProcess(
         return code;
       },
       pid: child.pid,
-      goOn: () => void child.kill('SIGCONT'),
+      resume: () => void child.kill('SIGCONT'),
       signal: (name: NodeJS.Signals) => void child.kill(name),
       ended: ended.promise,
       async end(signal: NodeJS.Signals) {
@@ -164,11 +164,11 @@ export async function createControlPlaneProcess(
       current = undefined;
       return life === undefined ? 'not running' : life.end(signal);
     },
-    /** SIGSTOP: it keeps its connections and sends nothing, until `goOn`. */
+    /** SIGSTOP: it keeps its connections and sends nothing, until `resume`. */
     async standStill() {
       if (current?.pid !== undefined) await standStill(current.pid);
     },
-    goOn: () => current?.goOn(),
+    resume: () => current?.resume(),
     signal: (name: NodeJS.Signals) => current?.signal(name),
     /** Runs a command with --admin-url. */
     run: (...command: readonly string[]) => run([...command, '--admin-url', adminUrl]),

@@ -34,7 +34,7 @@ export function createCounterModel() {
       const isStopped = mode === 'add-unless-over' && overs.includes(true);
       return hits.map(
         (hit, index) =>
-          change(hit, mode === 'look' || (isStopped && !overs[index])) ?? largest + 1n,
+          change(hit, mode === 'peek' || (isStopped && !overs[index])) ?? largest + 1n,
       );
     },
     read: (key: string) => counters.get(key),

@@ -10,8 +10,8 @@ import type {
 } from '../../control-plane/server/rollout/fleet-state.ts';
 
 const head = `# What a control plane does: an event, the states in which it happens, and below each state the effects of that step in their
-# order, with a scenario of scenarios/ that shows them, or why it cannot happen. Of a look at the workers (followed), the
-# effects that each one has are left out: tick of the record, and look_at_store every five seconds. A write is named by what it
+# order, with a scenario of scenarios/ that shows them, or why it cannot happen. Of a check of the workers (followed), the
+# effects that each one has are left out: tick of the record, and poll_store every five seconds. A write is named by what it
 # changes on record. REWRITE=1 writes this (scenarios.test.ts).
 `;
 
@@ -29,7 +29,7 @@ const states = [
 type StateName = (typeof states)[number];
 
 const events = [
-  ...['look', 'followed', 'written', 'not written', 'found_trial', 'found_in_force', 'located'],
+  ...['check', 'followed', 'written', 'not written', 'found_trial', 'found_in_force', 'located'],
   ...['answered', 'asked', 'act pause', 'act resume', 'act retry', 'act promote', 'act abort'],
   ...['approve', 'undo', 'stop', 'handed_over'],
 ];
@@ -92,7 +92,7 @@ function nameState({ isStopped, following }: FleetState, { record, snapshots }: 
 
 function nameEffect(effect: FleetEffect, event: FleetEvent, facts: Facts): string | undefined {
   const { kind } = effect;
-  const isOfEach = kind === 'tick' || kind === 'look_at_store';
+  const isOfEach = kind === 'tick' || kind === 'poll_store';
   if (isOfEach && event.kind === 'followed') return undefined;
   if (kind === 'offer_trial') return `offer_trial`;
   if (kind === 'log') return effect.level === 'warning' ? 'warn' : 'log';

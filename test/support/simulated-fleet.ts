@@ -638,7 +638,7 @@ export async function startSimulatedFleet(
       const process = processes.get(name);
       if (process !== undefined) process.deferred ??= [];
     },
-    goOn(name: string) {
+    resume(name: string) {
       const process = processes.get(name);
       const due = process?.deferred ?? [];
       if (process !== undefined) process.deferred = undefined;

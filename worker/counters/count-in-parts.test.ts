@@ -61,7 +61,7 @@ test('all parts are read before any counts, and then only hits over the limit co
   answer(1, 10);
   t.deepEqual(
     begun.map((one) => one.request.mode),
-    ['look', 'look', 'add'],
+    ['peek', 'peek', 'add'],
   );
   answer(2, 3);
   answer(3, 11);

@@ -64,7 +64,7 @@ function countUnlessOver(request: CountRequest, parts: readonly Part[], rule: Pa
     else countDecided();
   };
   if (peekParts.length === 0) countDecided();
-  else countEach(request, peekParts, 'look', rule, decide);
+  else countEach(request, peekParts, 'peek', rule, decide);
 
   function countDecided(): void {
     const suppressed = findSuppressed(request.hits, (hit) => {

@@ -71,7 +71,7 @@ export class Leases {
   count(request: CountRequest): void {
     const [hit] = request.hits as readonly [Hit];
     const isPlain = !hit.refund && hit.hits > 0 && hit.exactHits === undefined;
-    if (!isPlain || request.mode === 'look') {
+    if (!isPlain || request.mode === 'peek') {
       this.#store.count(request);
       return;
     }

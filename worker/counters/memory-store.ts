@@ -152,7 +152,7 @@ export class MemoryStore implements CounterStore {
     let failure: AppError | undefined;
     for (let index = 0; index < hits.length; index++) {
       const hit = hits[index] as Hit;
-      const isStill = mode === 'look' || suppressed?.[index] === true;
+      const isStill = mode === 'peek' || suppressed?.[index] === true;
       const error = this.#countHit(hit, isStill);
       failure ??= error;
     }

@@ -103,12 +103,12 @@ export const unevenMs = 4 * 86_400_000;
 
 /**
  * - `add`: every hit is added.
- * - `look`: nothing is added (hits count as 0); refunds still apply. For a request with another descriptor
+ * - `peek`: nothing is added (hits count as 0); refunds still apply. For a request with another descriptor
  *   that is known to be over its limit (behaviour: over-limit-stops-counting).
  * - `add-unless-over`: if current + hits > limit for a hit that stops others, only the hits over the limit are
  *   added (behaviour: over-limit-stops-counting); refunds always apply.
  */
-export type CountMode = 'add' | 'look' | 'add-unless-over';
+export type CountMode = 'add' | 'peek' | 'add-unless-over';
 
 /** All hits of one decision. */
 export interface CountRequest {

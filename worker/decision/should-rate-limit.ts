@@ -426,7 +426,7 @@ class Decider {
       case 'false':
         return 'add';
       case 'true':
-        return someKnownOver ? 'look' : 'add-unless-over';
+        return someKnownOver ? 'peek' : 'add-unless-over';
       case 'enforced':
         return options.shadowMode ? 'add' : stopWhereRefused(decision, this.#isQuota);
     }

@@ -43,6 +43,6 @@ export function stopWhereRefused(
     if (stopsOthers === 'alone' && hit.fallback !== undefined) isRefused = true;
     if (stopsOthers !== 'never') canBeRefused = true;
   }
-  if (isRefused) return 'look';
+  if (isRefused) return 'peek';
   return canBeRefused ? 'add-unless-over' : 'add';
 }

@@ -161,7 +161,7 @@ for (const { kind, timing, pollMs, renewMs, termMs, noticeMs } of kinds) {
 
   test(`with ${kind} a newer record that a peer reports is read ${noticeMs} ms after the last poll`, async (t) => {
     const { counts, poll, one } = await startTwo(timing);
-    one.happen({ kind: 'heard', contentId: 'another' });
+    one.happen({ kind: 'noticed', contentId: 'another' });
     await poll(noticeMs - 1, false);
     t.is(counts.reads, 1);
     await poll(1, false);
@@ -271,7 +271,7 @@ test('of what the process before could not write, what was taken back is written
       withEnd(record, 'taken_back', { reason: 'a typo', by: 'ops', atMs: 5 });
     text.mode = 'away';
     t.false(await one.write(end));
-    if (isStored) one.happen({ kind: 'kept', change: end, isKnownHere: false });
+    if (isStored) one.happen({ kind: 'stored_locally', change: end, isKnownHere: false });
     text.mode = 'fine';
     const again = open('again');
     await again.start();
@@ -311,10 +311,10 @@ test('what is kept here is known here and at the next start, and written with th
   const outcome = { content: 'a content', atMs: 5, reason: '', by: '' };
   const note = (record: RolloutRecord) =>
     noteOutcome(record, { ...outcome, kind: 'in_force', revision: 'a' });
-  one.happen({ kind: 'kept', change: () => undefined, isKnownHere: true });
+  one.happen({ kind: 'stored_locally', change: () => undefined, isKnownHere: true });
   t.is(await own.read(), undefined);
   const before = one.contentId;
-  one.happen({ kind: 'kept', change: note, isKnownHere: true });
+  one.happen({ kind: 'stored_locally', change: note, isKnownHere: true });
   t.deepEqual(
     [text.writes, one.record.outcomes[0]?.revisions, notified],
     [0, ['a'], ['one: a in_force']],

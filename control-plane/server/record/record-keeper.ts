@@ -165,7 +165,7 @@ export class RecordKeeper {
       case 'log':
         log[effect.level](effect.text);
         break;
-      case 'keep_own':
+      case 'store_own':
         own.save(effect.stored);
         break;
       case 'restore_own':

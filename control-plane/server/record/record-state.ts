@@ -136,10 +136,14 @@ export type DecisionEvent =
   /** Happens about once a second: reads and renews what is due. `isWaiting`: others may change the record. */
   | { readonly kind: 'tick'; readonly isWaiting: boolean }
   /** A peer has a record with this content, which is read again if its content differs. */
-  | { readonly kind: 'heard'; readonly contentId: string }
+  | { readonly kind: 'noticed'; readonly contentId: string }
   /** Applies only to the next start: no other control plane needs the change, or it could not be written.
    * `isKnownHere`: whether this process knows it, too. */
-  | { readonly kind: 'kept'; readonly change: ChangeRecord; readonly isKnownHere: boolean };
+  | {
+      readonly kind: 'stored_locally';
+      readonly change: ChangeRecord;
+      readonly isKnownHere: boolean;
+    };
 
 export type RecordEvent =
   | DecisionEvent
@@ -162,7 +166,7 @@ export type RecordEvent =
  * acted upon. */
 export type RecordEffect =
   | { readonly kind: 'log'; readonly level: 'notice' | 'warning' | 'error'; readonly text: string }
-  | { readonly kind: 'keep_own'; readonly stored: OwnRecord }
+  | { readonly kind: 'store_own'; readonly stored: OwnRecord }
   /** Writes the copy again if it was removed. */
   | { readonly kind: 'restore_own' }
   /** The record has changed, whoever wrote it. */

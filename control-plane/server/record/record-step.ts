@@ -49,9 +49,9 @@ export function step(state: RecordState, event: RecordEvent, now: Now): Turn {
       return begin(turn, now);
     case 'tick':
       return tick(become(turn, {}, { kind: 'restore_own' }), event.isWaiting, now);
-    case 'heard':
+    case 'noticed':
       return become(turn, { peerContentId: event.contentId });
-    case 'kept':
+    case 'stored_locally':
       return store(turn, event.change, event.isKnownHere);
     case 'own_read':
       return noteOwn(turn, event.stored, now);
@@ -402,7 +402,7 @@ function storeOwn(turn: Turn, record: RolloutRecord): Turn {
   const { foreign, plane } = turn.state;
   if (foreign.own !== undefined) return turn;
   const stored = { text: toRecordText(record), plane };
-  return become(turn, {}, { kind: 'keep_own', stored });
+  return become(turn, {}, { kind: 'store_own', stored });
 }
 
 function reportOutcome(turn: Turn, before: RolloutRecord): Turn {

@@ -111,7 +111,7 @@ class Scene {
     if (each.kind === 'give_way') return `${each.open.revision} gives way to ${each.newest}`;
     if (each.kind === 'write') this.record = this.meanwhile ?? this.record;
     const changed = each.change(this.record);
-    const isDone = changed !== undefined && (each.kind === 'kept' || this.isWritable);
+    const isDone = changed !== undefined && (each.kind === 'stored_locally' || this.isWritable);
     if (isDone) this.record = changed;
     else if (each.kind === 'write' && each.otherwise) {
       this.#memory = { ...this.#memory, compared: undefined };

@@ -51,7 +51,7 @@ export type ToRemember =
   /** `otherwise`: if the change is not written, the caller clears `compared`. */
   | { readonly kind: 'write'; readonly change: ChangeRecord; readonly otherwise?: 'compare_again' }
   /** No other control plane needs the change: it stays in the state directory. */
-  | Extract<DecisionEvent, { readonly kind: 'kept' }>
+  | Extract<DecisionEvent, { readonly kind: 'stored_locally' }>
   | GiveWay;
 
 /** The revision of this rollout is no longer the one to roll out. */
@@ -76,7 +76,7 @@ export function remember(before: Memory, happened: Happened): Turn {
   if (urgent !== undefined) return { memory, effects: [urgent] };
   const [oldest] = memory.invalid;
   const invalid = oldest && findOutcome(oldest, happened);
-  const local = invalid?.kind === 'kept' ? [invalid] : [];
+  const local = invalid?.kind === 'stored_locally' ? [invalid] : [];
   const shared = invalid?.kind === 'write' ? invalid : undefined;
   // The history lists the earlier outcome first.
   const isBeforeInForce = oldest !== undefined && oldest.atMs < (snapshots.inForce?.sinceMs ?? 0);
@@ -194,7 +194,8 @@ function findOutcome(outcome: NewOutcome, happened: Happened): ToRemember | unde
   const { record, leads } = happened;
   const change: ChangeRecord = (record) =>
     isToAdd(record, outcome) ? noteOutcome(record, outcome) : undefined;
-  if (!isShared(happened)) return change(record) && { kind: 'kept', change, isKnownHere: true };
+  if (!isShared(happened))
+    return change(record) && { kind: 'stored_locally', change, isKnownHere: true };
   // A control plane that leads a rollout continues to lead it.
   if (openRolloutOf(record) !== undefined && !leads) return undefined;
   return toWrite(record, change);

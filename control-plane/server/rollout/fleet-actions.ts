@@ -160,12 +160,12 @@ function findApproved(
 
 export function undo(
   turn: Turn,
-  word: { readonly reason: string; readonly by: string },
+  cause: { readonly reason: string; readonly by: string },
   facts: Facts,
 ): Turn {
   const { running } = turn.state.following;
   const open = openRolloutOf(facts.record.known.record);
-  const withdrawn = running === undefined ? turn : takeBack(turn, running, word, facts);
-  const isElse = open !== undefined && open.revision !== running?.trial.revision.id;
-  return isElse ? abort(withdrawn, open, word, facts) : withdrawn;
+  const withdrawn = running === undefined ? turn : takeBack(turn, running, cause, facts);
+  const isOther = open !== undefined && open.revision !== running?.trial.revision.id;
+  return isOther ? abort(withdrawn, open, cause, facts) : withdrawn;
 }

@@ -1,4 +1,4 @@
-// One immutable value holds what a control plane knows of its fleet's revisions, except the record and what it serves;
+// One immutable value holds what a control plane knows about its fleet's revisions, except the record and what it serves;
 // its events, its effects, and the changes of the record that both a decision and an operator's action make. Pure.
 import { toWorkerName } from '../fleet/worker-name.ts';
 import type { PeerAnswer } from '../record/peers/peers.ts';
@@ -74,7 +74,7 @@ export interface FleetState {
   readonly areStepsOnRecord: boolean;
   /** The last sentence about steps that differ from those of this control plane. */
   readonly otherSteps: string | undefined;
-  /** Whether a look is between its two steps, which changes what is served: that must not cause another look. */
+  /** Whether a check is between its two steps, which changes what is served: that must not cause another check. */
   readonly isChecking: boolean;
   /** The number of changes that are being written. */
   readonly writing: number;
@@ -112,9 +112,9 @@ export interface ApproveEvent extends Asked {
 }
 
 export type FleetEvent =
-  /** Happens about once a second, and after each change of the record or of what is served. `mayBeElse`: the verdict on
+  /** Happens about once a second, and after each change of the record or of what is served. `mayDiffer`: the verdict on
    * record may differ from the one by which the newest revision was judged. */
-  | { readonly kind: 'look'; readonly mayBeElse: boolean }
+  | { readonly kind: 'check'; readonly mayDiffer: boolean }
   /** What is on record is served. `own`: undefined if nothing is on trial. */
   | {
       readonly kind: 'followed';
@@ -156,9 +156,9 @@ export type FleetEvent =
  * and a change is written last. */
 export type FleetEffect =
   | Exclude<FollowEffect, { readonly kind: 'give_way' }>
-  /** The second step of a look. */
+  /** The second step of a check. */
   | { readonly kind: 'followed' }
-  | { readonly kind: 'look_at_store' }
+  | { readonly kind: 'poll_store' }
   | { readonly kind: 'locate'; readonly revision: string; readonly newest: string }
   | DecisionEvent
   | {
@@ -285,7 +285,9 @@ export function noteWritten(
     return become(answered, { memory: { ...answered.state.memory, compared: undefined } });
   }
   const isStored = otherwise === 'keep' && error !== undefined;
-  return isStored ? become(answered, {}, { kind: 'kept', change, isKnownHere: false }) : answered;
+  return isStored
+    ? become(answered, {}, { kind: 'stored_locally', change, isKnownHere: false })
+    : answered;
 }
 
 function isTakenBack({ verdicts }: RolloutRecord, id: string | undefined): boolean {
@@ -309,7 +311,7 @@ export function askPeers(turn: Turn, { record }: Facts): Turn {
   return become(turn, asking, { kind: 'ask_peers', contentId, undoes });
 }
 
-/** The take-back that peers have to know of because it is not on record yet. */
+/** The take-back that peers must be notified of because it is not on record yet. */
 export function toTakenBack(
   { following: { running } }: Pick<FleetState, 'following'>,
   record: RolloutRecord,

@@ -1,5 +1,5 @@
 // `step` makes the next state of a fleet from an event, and names the effects, which rollout.ts performs; their results
-// are the next events. A look has two steps: the first serves what is on record, the second puts on record what has
+// are the next events. A check has two steps: the first serves what is on record, the second puts on record what has
 // happened, and decides. fleet-table.txt lists each event in each state, with its effects. Pure.
 
 import { isDeepStrictEqual } from 'node:util';
@@ -69,8 +69,8 @@ const maxNotices = 5;
 export function step(state: FleetState, event: FleetEvent, facts: Facts): Turn {
   const turn: Turn = { state, effects: [] };
   switch (event.kind) {
-    case 'look':
-      return check(turn, event.mayBeElse, facts);
+    case 'check':
+      return check(turn, event.mayDiffer, facts);
     case 'followed':
       return noteFollowed(turn, event, facts);
     case 'written': {
@@ -90,7 +90,7 @@ export function step(state: FleetState, event: FleetEvent, facts: Facts): Turn {
       const news = answers.flatMap(({ value }) =>
         value === undefined || value.record === event.contentId ? [] : value.record,
       );
-      const notices = news.map((contentId) => ({ kind: 'heard', contentId }) as const);
+      const notices = news.map((contentId) => ({ kind: 'noticed', contentId }) as const);
       const peers = { isAsking: false, known: { askedAtMs, answers } };
       return takeBackToo(become(turn, { peers }, ...notices), answers, facts);
     }
@@ -112,18 +112,18 @@ export function step(state: FleetState, event: FleetEvent, facts: Facts): Turn {
   }
 }
 
-function check(turn: Turn, mayBeElse: boolean, facts: Facts): Turn {
+function check(turn: Turn, mayDiffer: boolean, facts: Facts): Turn {
   const { isChecking, isStopped, following } = turn.state;
   if (isChecking || isStopped) return turn;
   const checking = become(turn, { isChecking: true });
   const plan = planOf(stepsOf(facts.record));
   const followed =
     plan === undefined ? checking : follow(checking, followTrial(following, facts, plan), facts);
-  const judged = mayBeElse ? become(followed, {}, { kind: 'reconsider' }) : followed;
+  const judged = mayDiffer ? become(followed, {}, { kind: 'reconsider' }) : followed;
   return become(judged, {}, { kind: 'followed' });
 }
 
-/** The second step of a look. */
+/** The second step of a check. */
 function noteFollowed(
   turn: Turn,
   event: Extract<FleetEvent, { kind: 'followed' }>,
@@ -281,8 +281,8 @@ function decideNow(
       : checkShares(turn, workers, plan, facts);
   const isDue = facts.monotonicMs - decided.state.storeAtMs >= storeMs;
   if (facts.snapshots.trial === undefined || !isDue) return decided;
-  // An undo does not wait for the next scheduled look.
-  return become(decided, { storeAtMs: facts.monotonicMs }, { kind: 'look_at_store' });
+  // An undo does not wait for the next scheduled check.
+  return become(decided, { storeAtMs: facts.monotonicMs }, { kind: 'poll_store' });
 }
 
 /** Nothing is being rolled out. */
@@ -358,10 +358,10 @@ function perform(turn: Turn, now: Running, change: Change, facts: Facts): Turn {
     case 'take_back':
       return takeBack(turn, now, { reason: change.reason, by: '' }, facts);
     default: {
-      const goOn = "continue with 'rollout resume', 'promote' or 'abort'";
+      const hint = "continue with 'rollout resume', 'promote' or 'abort'";
       const report =
         change.kind === 'pause'
-          ? toLog(now, 'warning', `paused (${change.reason}); ${goOn}`)
+          ? toLog(now, 'warning', `paused (${change.reason}); ${hint}`)
           : toLog(now, 'notice', change.text);
       const reports = change.kind !== 'pause' && change.text === '' ? [] : [report];
       const changed: ChangeRecord = (record) =>

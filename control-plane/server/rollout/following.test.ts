@@ -74,7 +74,7 @@ test('a revision that came into force elsewhere is searched for every five secon
   await fleet.pass(3);
   const counted = countReads(fleet, revisionOf(2).id);
   counted.isThere = false;
-  fleet.goOn('b');
+  fleet.resume('b');
   await fleet.settle();
   await fleet.pass(12);
   t.is(counted.reads, 3);
@@ -168,7 +168,7 @@ test('a revision in force on record is no longer on trial, and does not replace 
   fleet.delayMs.set('b', 1_000_000);
   fleet.store.publish(revisionOf(3, 'in a hurry\n\nRollout: now'));
   await fleet.pass(2);
-  fleet.goOn('b');
+  fleet.resume('b');
   const b = fleet.planes.get('b')?.cache;
   let isTriedBeside = false;
   b?.onChange(() => {

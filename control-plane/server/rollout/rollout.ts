@@ -101,8 +101,8 @@ export class Rollout {
   /** Starts following the snapshots and the record, which must have been read. */
   start(): void {
     const { snapshots, keeper, clock } = this.#deps;
-    const check = () => this.#happen({ kind: 'look', mayBeElse: true });
-    const noteRevision = () => this.#happen({ kind: 'look', mayBeElse: false });
+    const check = () => this.#happen({ kind: 'check', mayDiffer: true });
+    const noteRevision = () => this.#happen({ kind: 'check', mayDiffer: false });
     keeper.onChange(check);
     this.#stops = [
       snapshots.onChange(noteRevision),
@@ -162,7 +162,7 @@ export class Rollout {
   answerPeer(contentId: string | undefined, undoes = false): RolloutFacts {
     const { keeper, clock } = this.#deps;
     if (contentId !== undefined) {
-      keeper.happen({ kind: 'heard', contentId });
+      keeper.happen({ kind: 'noticed', contentId });
       this.#happen({ kind: 'asked', undoes });
     }
     const { running, serves = null, lacking } = this.#state.following;
@@ -228,12 +228,12 @@ export class Rollout {
       case 'locate':
         this.#await(unlessAway(this.#locate(effect)));
         break;
-      case 'look_at_store':
+      case 'poll_store':
         void store.trigger();
         break;
       case 'tick':
-      case 'heard':
-      case 'kept':
+      case 'noticed':
+      case 'stored_locally':
         keeper.happen(effect);
         break;
       case 'ask_peers':

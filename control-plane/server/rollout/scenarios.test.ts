@@ -162,8 +162,8 @@ const commands: Readonly<Record<string, Command>> = {
     fleet.held.delete(what.join(' '));
     return fleet.settle();
   },
-  /** `look PLANE`: an operator views its rollout, and leaves the page open. */
-  look(scene, plane = '') {
+  /** `view PLANE`: an operator views its rollout, and leaves the page open. */
+  view(scene, plane = '') {
     const { id, revision } = scene.fleet.planes.get(plane)?.rollout.state() ?? {};
     scene.seen = { rollout: id ?? undefined, revision };
   },
@@ -237,7 +237,7 @@ const commands: Readonly<Record<string, Command>> = {
   /** `settle`: everything that is due at this moment is done. */
   settle: ({ fleet }) => fleet.settle(),
   stall: ({ fleet }, plane = '') => fleet.standStill(plane),
-  resume: ({ fleet }, plane = '') => fleet.goOn(plane),
+  resume: ({ fleet }, plane = '') => fleet.resume(plane),
 };
 
 function limitsText(count: number): string {

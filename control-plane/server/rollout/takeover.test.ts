@@ -155,7 +155,7 @@ for (const [kind, timing] of Object.entries(timings)) {
       await fleet.pass(1);
       t.deepEqual(findOutsiders(fleet), []);
     }
-    fleet.goOn(name);
+    fleet.resume(name);
     await fleet.settle();
     const isTakenOver = timing.term < 15_000;
     for (let second = 0; second < 12; second++) {

@@ -104,7 +104,7 @@ export class SnapshotCache implements SnapshotProvider {
     const stored = await readStored({ ...own, memory: memory() });
     if (stored?.outcome?.ok) {
       const before = { revision: stored.revision, built: stored.outcome.built };
-      this.happen({ kind: 'had', before });
+      this.happen({ kind: 'started', before });
     }
     // A revision still on trial continues its trial, and one that takes long to examine follows what the workers have.
     if (revision && stored?.revision && stored.revision.id !== revision.id) {
@@ -121,7 +121,7 @@ export class SnapshotCache implements SnapshotProvider {
     if (inForce === undefined && trial === undefined) {
       this.#restore(stored, memory().otherVersion ?? problem);
     }
-    this.happen({ kind: 'had', before: undefined });
+    this.happen({ kind: 'started', before: undefined });
     this.#stopWatching = store.watch((each) => this.happen({ kind: 'found', revision: each }));
   }
 

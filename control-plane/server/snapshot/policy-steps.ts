@@ -76,7 +76,7 @@ export class PolicySteps {
     }
     let progress = this.#toStart(from.built, built, lineage);
     for (const info of between.slice(progress.ids.length))
-      progress = await this.#goOn(progress, info, built);
+      progress = await this.#extend(progress, info, built);
     this.#known = progress;
     const own: KnownMaker = { ...toMaker(revision), content: built.content };
     const makers = [...progress.pending, own];
@@ -112,7 +112,7 @@ export class PolicySteps {
     return { from, policyText, ids: [], steps: [], last: from, pending };
   }
 
-  async #goOn(
+  async #extend(
     progress: Progress,
     info: RevisionInfo,
     { policy }: BuiltSnapshots,

@@ -137,7 +137,7 @@ export type ServingEvent =
     }
   | TrialEvent
   /** At a start: what an earlier process had in force; undefined if this process starts without it. */
-  | { readonly kind: 'had'; readonly before: Circumstances['before'] }
+  | { readonly kind: 'started'; readonly before: Circumstances['before'] }
   /** At a start: an earlier revision is served, for the reason `why`. */
   | {
       readonly kind: 'restored';
@@ -215,7 +215,7 @@ export function step(state: ServingState, event: ServingEvent, facts: Facts): Tu
       const { inForce } = state;
       return inForce ? serve(turn, { inForce: { ...inForce, isFirst: false } }) : turn;
     }
-    case 'had':
+    case 'started':
       return become(turn, { before: event.before });
     case 'restored':
       return restore(turn, event, facts);
@@ -308,11 +308,11 @@ function reconsider(turn: Turn, facts: Facts): Turn {
   const { revision, invalidSinceMs } = newest;
   const isOtherwiseApproved =
     invalidSinceMs !== undefined && way.approvals !== toWay(revision, way.steps, facts).approvals;
-  const isElse =
+  const needsVerdict =
     isOtherwiseApproved ||
     isTriedAgain(newest, facts) ||
     isOutdated(newest, toCircumstances(turn.state, [], facts));
-  return isElse ? judgeAgain(turn, facts) : turn;
+  return needsVerdict ? judgeAgain(turn, facts) : turn;
 }
 
 /** Whether the revision was taken back, and an operator has approved it nevertheless. */

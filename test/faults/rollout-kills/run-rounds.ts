@@ -230,7 +230,7 @@ async function breakAndRepair(
   if (fault === 'SIGSTOP') {
     await plane.standStill();
     await sleep(frozenMs);
-    plane.goOn();
+    plane.resume();
     return;
   }
   await plane.end(fault);

@@ -232,7 +232,7 @@ export class SteppedFleet {
     for (const plane of this.planes) {
       if (plane.isStanding || plane.fleet === undefined) continue;
       this.#find(plane);
-      this.happen(plane, { kind: 'look', mayBeElse: true });
+      this.happen(plane, { kind: 'check', mayDiffer: true });
     }
   }
 
@@ -340,7 +340,7 @@ export class SteppedFleet {
       case 'log':
       case 'audit':
         break;
-      case 'look_at_store':
+      case 'poll_store':
         this.#find(plane);
         break;
       case 'followed': {
@@ -350,8 +350,8 @@ export class SteppedFleet {
         break;
       }
       case 'tick':
-      case 'heard':
-      case 'kept':
+      case 'noticed':
+      case 'stored_locally':
         this.#record(plane, effect);
         break;
       case 'answer':
@@ -418,10 +418,10 @@ export class SteppedFleet {
         throw new Error('small revisions are judged at once');
       case 'refresh':
         for (const worker of this.workersOf(plane)) this.#refresh(worker);
-        this.happen(plane, { kind: 'look', mayBeElse: false });
+        this.happen(plane, { kind: 'check', mayDiffer: false });
         break;
       case 'newest':
-        this.happen(plane, { kind: 'look', mayBeElse: false });
+        this.happen(plane, { kind: 'check', mayDiffer: false });
         break;
       case 'keep':
         plane.lastGood = effect.revision;
@@ -439,11 +439,11 @@ export class SteppedFleet {
       case 'outcome':
       case 'restore_own':
         break;
-      case 'keep_own':
+      case 'store_own':
         plane.own = effect.stored;
         break;
       case 'changed':
-        this.happen(plane, { kind: 'look', mayBeElse: true });
+        this.happen(plane, { kind: 'check', mayDiffer: true });
         break;
       case 'done':
         plane.writes.get(effect.job)?.(effect.isWritten);
@@ -540,7 +540,7 @@ export class SteppedFleet {
     const restore = (why: string) =>
       stored && outcome && this.#serve(plane, { kind: 'restored', revision: stored, outcome, why });
     if (stored && outcome?.ok) {
-      this.#serve(plane, { kind: 'had', before: { revision: stored, built: outcome.built } });
+      this.#serve(plane, { kind: 'started', before: { revision: stored, built: outcome.built } });
     }
     const isAway = plane.reach === 'away';
     if (!isAway && stored !== undefined && stored.id !== this.newest.id && memory.rollsOut) {
@@ -548,10 +548,10 @@ export class SteppedFleet {
     }
     if (!isAway) this.#serve(plane, { kind: 'found', revision: this.newest });
     if (plane.serving.inForce === undefined && plane.serving.trial === undefined) restore('away');
-    this.#serve(plane, { kind: 'had', before: undefined });
+    this.#serve(plane, { kind: 'started', before: undefined });
     const options = { reportsOutcomes: false, hasPeers: this.planes.length > 1 };
     plane.fleet = startFleet(options, { record: plane.record, monotonicMs: this.nowMs });
-    this.happen(plane, { kind: 'look', mayBeElse: true });
+    this.happen(plane, { kind: 'check', mayDiffer: true });
   }
 
   #find(plane: SteppedPlane): void {
@@ -577,7 +577,7 @@ export class SteppedFleet {
     const url = peer.name;
     const isAway = plane.isCutOff || peer.isCutOff || peer.isStanding || peer.fleet === undefined;
     if (isAway) return { url, error: 'refused', last: undefined };
-    this.#record(peer, { kind: 'heard', contentId: record });
+    this.#record(peer, { kind: 'noticed', contentId: record });
     this.happen(peer, { kind: 'asked', undoes });
     const { known } = peer.record;
     const { serves = null, lacking } = peer.fleet?.following ?? {};

@@ -657,12 +657,12 @@ class Walk {
     }
     const why = this.#whyUnsettled();
     this.#note('in the end all have the same revision, and no request is open');
-    if (why === undefined) this.#goOn();
+    if (why === undefined) this.#proveProgress();
     else this.find(why);
   }
 
   /** Then a good revision reaches all workers by itself. */
-  #goOn(): void {
+  #proveProgress(): void {
     const fleet = this.#fleet;
     // If an operator has let a bad one through, the workers that have it are no basis for comparison.
     if (fleet.effects.has(this.#fleet.contentOfRevision(fleet.record?.inForce[0]?.revision ?? '')))
@@ -696,9 +696,9 @@ class Walk {
       const { inForce: here, newest } = serving;
       if (here?.built.content !== inForce?.content) return `${name} has another one in force`;
       const built = newest?.outcome.ok ? newest.outcome.built : undefined;
-      const isElse = newest !== undefined && built?.content !== here?.built.content;
+      const differs = newest !== undefined && built?.content !== here?.built.content;
       const isRefused = newest?.invalidSinceMs !== undefined || newest?.isHeldBack;
-      if (isElse && !isRefused) return `${name} has forgotten the newest revision`;
+      if (differs && !isRefused) return `${name} has forgotten the newest revision`;
     }
     const isRefused = this.#fleet.effects.get(content)?.isRefused === true;
     const other = workers.find(({ notified, has }) => {

@@ -70,7 +70,7 @@ test('hints about the record make a control plane read it at most every two seco
   await keeper.start();
   reads = 0;
   for (let tenths = 0; tenths < 600; tenths++) {
-    keeper.happen({ kind: 'heard', contentId: `another one ${tenths}` });
+    keeper.happen({ kind: 'noticed', contentId: `another one ${tenths}` });
     clock.advance(100);
     keeper.happen({ kind: 'tick', isWaiting: false });
     await keeper.settled();

@@ -194,7 +194,7 @@ export class MemcachedStore implements CounterStore {
       if (counters.has(key)) open.found++;
       value = lane?.project(key, counters.get(key));
     }
-    const amount = open.request.mode === 'look' && !hit.refund ? 0 : toAmount(hit);
+    const amount = open.request.mode === 'peek' && !hit.refund ? 0 : toAmount(hit);
     const after = this.#applyHit(turn, value, amount);
     // A caller that left got no answer, so its hits need not be counted.
     const isCounted = after !== undefined && !open.request.cancelled;

@@ -87,7 +87,7 @@ export class Batch {
       counters === undefined ? undefined : findSuppressedBy(counters, open.request);
     for (let index = 0; index < hits.length; index++) {
       const hit = hits[index] as Hit;
-      const isPeek = suppressed?.[index] === true || (mode === 'look' && !hit.refund);
+      const isPeek = suppressed?.[index] === true || (mode === 'peek' && !hit.refund);
       const count = isPeek ? 0 : hit.hits;
       this.#findOperation(hit, count).add(hit, count, open);
       if (counters !== undefined) track(counters, hit, count);
