@@ -162,22 +162,19 @@ test('the first process starts first and logs for all, then the others start and
   );
 });
 
-test('a process that cannot start fails the start with its own message', async (t) => {
-  const { group, signal, process } = setUp();
-  const connected = group.connect(signal);
-  process(0).report({ kind: 'failed', message: 'cannot reach the store' });
-  process(0).end('ended with exit code 1');
-  const error = await t.throwsAsync(connected, { instanceOf: AppError });
-  t.is(error?.message, 'cannot reach the store');
-});
+test('a process that ends before it serves fails the start, with its own message if it has one', async (t) => {
+  const first = setUp();
+  const connected = first.group.connect(first.signal);
+  first.process(0).report({ kind: 'failed', message: 'cannot reach the store' });
+  first.process(0).end('ended with exit code 1');
+  await t.throwsAsync(connected, { instanceOf: AppError, message: 'cannot reach the store' });
 
-test('a process that ends without a message before it serves fails the start', async (t) => {
   const { group, signal, process } = setUp();
-  const connected = group.connect(signal);
+  const message = 'process 2 was ended by SIGKILL before it could serve';
+  const failed = t.throwsAsync(group.connect(signal), { instanceOf: AppError, message });
   process(0).report({ kind: 'connected' });
   process(1).end('was ended by SIGKILL');
-  const error = await t.throwsAsync(connected, { instanceOf: AppError });
-  t.is(error?.message, 'process 2 was ended by SIGKILL before it could serve');
+  await failed;
 });
 
 test('the start is aborted by its signal', async (t) => {
@@ -333,6 +330,7 @@ test('a stop asks all processes, waits for them, and replaces none', async (t) =
   process(0).end('ended with exit code 0');
   await turn();
   t.false(isStopped);
+  t.regex(group.describe().join(), /process 1: ended at \S+ \(pid 100 ended with exit code 0\)/);
   clock.advance(13_999);
   t.false(process(1).isKilled());
   clock.advance(1);

@@ -60,11 +60,20 @@ export interface ProcessGroupDeps {
   readonly clock: Clock;
 }
 
+/**
+ * What the start of the worker waits for. The states follow each other; if the start fails, the last one stays.
+ *
+ * - `first_connecting`: `connect`, and then the counter store of the first process; the others are `loaded`
+ * - `connecting`: the counter stores of the others, and then `listen`
+ * - `first_listening`: the ports of the first process
+ * - `listening`: the ports of the others
+ * - `started`: nothing; a process that ends no longer fails the start, but the worker is unhealthy while none serves
+ */
+type GroupState = 'first_connecting' | 'connecting' | 'first_listening' | 'listening' | 'started';
+
 interface Member {
   readonly slot: ProcessSlot;
   readonly profiler: RemoteProfiler;
-  /** Whether `start` was sent to the current process. */
-  isStarted: boolean;
   /** Sends the rules to the current process. */
   rules: RulesSender;
   hasStore: boolean;
@@ -72,6 +81,7 @@ interface Member {
   /** Settled by the first process that reaches this state. */
   readonly connected: PromiseWithResolvers<void>;
   readonly serving: PromiseWithResolvers<ServingAddresses>;
+  /** Whether `connected` is settled: from then on the start fails only by a reason that a process reports. */
   hasConnected: boolean;
 }
 
@@ -90,11 +100,7 @@ export class ProcessGroup implements Serving {
   readonly #failed = Promise.withResolvers<never>();
   #openFiles: OpenFilesWatch | undefined;
   #rulesInForce: AcceptedRules | undefined;
-  #hasStarted = false;
-  /** How many processes can listen, in the order of their numbers. */
-  #listening = 0;
-  /** Whether one is or was listening. */
-  #hasListened = false;
+  #state: GroupState = 'first_connecting';
 
   constructor(deps: ProcessGroupDeps) {
     const { count, health, metrics, clock } = deps;
@@ -120,13 +126,16 @@ export class ProcessGroup implements Serving {
 
   useRules(rules: AcceptedRules): void {
     this.#rulesInForce = rules;
-    for (const member of this.#members) if (member.isStarted) member.rules.use(rules);
+    for (const member of this.#members) if (isStarted(member)) member.rules.use(rules);
   }
 
   async connect(signal: AbortSignal): Promise<void> {
     for (const { slot } of this.#members) slot.start();
     await this.#unlessFailed([this.#first.connected.promise], signal);
-    for (const member of this.#members) if (!member.isStarted) this.#startDeciding(member);
+    this.#state = 'connecting';
+    for (const member of this.#members) {
+      if (member.slot.state === 'loaded') this.#startDeciding(member);
+    }
     await this.#unlessFailed(
       this.#members.map(({ connected }) => connected.promise),
       signal,
@@ -134,10 +143,12 @@ export class ProcessGroup implements Serving {
   }
 
   async listen(signal: AbortSignal): Promise<ServingAddresses> {
-    const { count, clock, log } = this.#deps;
-    await this.#letListen(1, signal);
-    await this.#letListen(count, signal);
-    this.#hasStarted = true;
+    const { clock, log } = this.#deps;
+    this.#state = 'first_listening';
+    await this.#letListen(signal);
+    this.#state = 'listening';
+    await this.#letListen(signal);
+    this.#state = 'started';
     this.#updateHealth();
     // The primary accepts the connections of all; each process only watches its own files.
     const onExhausted = () => this.#openFilesExhausted.add(1);
@@ -167,10 +178,9 @@ export class ProcessGroup implements Serving {
     const slot = new ProcessSlot({
       ...{ number, fork, log, clock },
       onStart: () => {
-        member.isStarted = false;
         member.rules = createSender();
         member.reported = this.#statistics.addProcess();
-        if (number === 1 || this.#first.hasConnected) this.#startDeciding(member);
+        if (number === 1 || this.#state !== 'first_connecting') this.#startDeciding(member);
       },
       onMessage: (message) => this.#receive(member, message),
       onEnd: (how, reason) => {
@@ -179,7 +189,7 @@ export class ProcessGroup implements Serving {
         member.profiler.end();
         member.hasStore = true;
         this.#updateHealth();
-        if (this.#hasStarted || (member.hasConnected && reason === undefined)) {
+        if (this.#state === 'started' || (member.hasConnected && reason === undefined)) {
           this.#replacedCount.add(1);
           return true;
         }
@@ -195,7 +205,6 @@ export class ProcessGroup implements Serving {
         void slot.send(message);
         return true;
       }),
-      isStarted: false,
       rules: createSender(),
       hasStore: true,
       reported: this.#statistics.addProcess(),
@@ -210,8 +219,7 @@ export class ProcessGroup implements Serving {
   #startDeciding(member: Member): void {
     const { environment, health } = this.#deps;
     const { slot } = member;
-    member.isStarted = true;
-    const logsForAll = slot.number === 1 && !this.#hasStarted;
+    const logsForAll = slot.number === 1 && this.#state !== 'started';
     void slot.send({ kind: 'start', environment, number: slot.number, logsForAll });
     void slot.send({ kind: 'health', healthy: health.healthy });
     if (this.#rulesInForce !== undefined) member.rules.use(this.#rulesInForce);
@@ -222,10 +230,9 @@ export class ProcessGroup implements Serving {
       case 'connected':
         member.hasConnected = true;
         member.connected.resolve();
-        if (member.slot.number <= this.#listening) this.#letOneListen(member);
+        if (this.#mayListen(member)) this.#letOneListen(member);
         break;
       case 'listening':
-        this.#hasListened = true;
         member.serving.resolve(message.addresses);
         this.#updateHealth();
         break;
@@ -257,16 +264,24 @@ export class ProcessGroup implements Serving {
       this.#members.every(({ hasStore }) => hasStore),
     );
     this.#servingCount.set(this.#members.filter(isServing).length);
-    health.set('processes', !this.#hasStarted || this.#servingCount.value > 0);
+    health.set('processes', this.#state !== 'started' || this.#servingCount.value > 0);
   }
 
   #broadcast(message: ToProcess): void {
-    for (const { slot, isStarted } of this.#members) if (isStarted) void slot.send(message);
+    for (const member of this.#members) if (isStarted(member)) void member.slot.send(message);
   }
 
-  async #letListen(number: number, signal: AbortSignal): Promise<void> {
-    this.#listening = number;
-    const called = this.#members.slice(0, number);
+  /** Whether a process is or was listening. */
+  get #hasListened(): boolean {
+    return this.#state === 'listening' || this.#state === 'started';
+  }
+
+  #mayListen(member: Member): boolean {
+    return this.#hasListened || (this.#state === 'first_listening' && member === this.#first);
+  }
+
+  async #letListen(signal: AbortSignal): Promise<void> {
+    const called = this.#members.filter((member) => this.#mayListen(member));
     for (const member of called) if (member.slot.state === 'connected') this.#letOneListen(member);
     await this.#unlessFailed(
       called.map(({ serving }) => serving.promise),
@@ -281,6 +296,11 @@ export class ProcessGroup implements Serving {
   async #unlessFailed(promises: Promise<unknown>[], signal: AbortSignal): Promise<void> {
     await unlessAborted(Promise.race([this.#failed.promise, Promise.all(promises)]), signal);
   }
+}
+
+/** Whether `start` was sent to the current process. */
+function isStarted({ slot: { state } }: Member): boolean {
+  return state === 'starting' || state === 'connected' || state === 'serving';
 }
 
 function isServing({ slot }: Member): boolean {

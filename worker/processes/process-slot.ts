@@ -8,8 +8,17 @@ import { backoffDelayMs } from '../backoff.ts';
 import type { ForkedProcess, ForkProcess } from './fork-process.ts';
 import type { FromProcess, ToProcess } from './message.ts';
 
-/** `ended` means not started yet, or to be replaced soon. */
-export type ProcessState = 'ended' | 'starting' | 'connected' | 'serving';
+/**
+ * What a process waits for.
+ *
+ * - `new`: to be started for the first time
+ * - `loaded`: the message `start`
+ * - `starting`: its counter store
+ * - `connected`: rules, and the message `listen`, after which it opens its ports
+ * - `serving`: nothing
+ * - `ended`: its replacement; nothing if the worker has stopped or could not start
+ */
+export type ProcessState = 'new' | 'loaded' | 'starting' | 'connected' | 'serving' | 'ended';
 
 export interface ProcessSlotDeps {
   readonly number: number;
@@ -39,7 +48,7 @@ const stopMarginMs = 4_000;
 export class ProcessSlot {
   readonly number: number;
   readonly #deps: ProcessSlotDeps;
-  #state: ProcessState = 'ended';
+  #state: ProcessState = 'new';
   #forked: ForkedProcess | undefined;
   #reason: string | undefined;
   #stateSinceMs;
@@ -51,7 +60,8 @@ export class ProcessSlot {
   #silentSteps = 0;
   #cancelRestart = () => {};
   #cancelWatch = () => {};
-  #stopping: { readonly gone: PromiseWithResolvers<void> } | undefined;
+  /** Settled by the end of a process that was asked to stop. */
+  #stopped: PromiseWithResolvers<void> | undefined;
 
   constructor(deps: ProcessSlotDeps) {
     this.number = deps.number;
@@ -68,7 +78,7 @@ export class ProcessSlot {
     this.#reason = undefined;
     this.#servingSinceMs = undefined;
     this.#description = [];
-    this.#enter('starting');
+    this.#enter('loaded');
     this.#forked = this.#deps.fork({
       onMessage: (message) => this.#receive(message),
       onGone: (how) => this.#onGone(how),
@@ -111,15 +121,15 @@ export class ProcessSlot {
     const pid = this.#forked?.pid;
     this.#forked = undefined;
     this.#enter('ended');
-    if (this.#stopping !== undefined) {
-      this.#stopping.gone.resolve();
+    this.#lastEnd = this.#reason ?? `${pid === undefined ? '' : `pid ${pid} `}${how}`;
+    if (this.#stopped !== undefined) {
+      this.#stopped.resolve();
       return;
     }
     const isSteady =
       this.#servingSinceMs !== undefined &&
       this.#deps.clock.monotonicMs() - this.#servingSinceMs >= steadyMs;
     this.#failures = isSteady ? 0 : this.#failures;
-    this.#lastEnd = this.#reason ?? `${pid === undefined ? '' : `pid ${pid} `}${how}`;
     if (!this.#deps.onEnd(how, this.#reason)) return;
     const delayMs = backoffDelayMs(backoff, this.#failures++);
     this.#deps.log.error(
@@ -132,8 +142,11 @@ export class ProcessSlot {
   #describeState(): string {
     const since = new Date(this.#stateSinceMs).toISOString();
     switch (this.#state) {
+      case 'new':
+        return 'not started yet';
       case 'ended':
-        return this.#lastEnd === '' ? 'not started yet' : `ended at ${since} (${this.#lastEnd})`;
+        return `ended at ${since} (${this.#lastEnd})`;
+      case 'loaded':
       case 'starting':
         return `pid ${this.#forked?.pid}, starts, and waits for the counter store, since ${since}`;
       case 'connected':
@@ -149,7 +162,11 @@ export class ProcessSlot {
 
   /** Sends a message to the current process. Resolves when the message was sent, or lost with the process. */
   async send(message: ToProcess): Promise<void> {
-    if (message.kind === 'start') this.#watchSilence();
+    if (message.kind === 'start') {
+      // Not a new time: the description has that of the process.
+      this.#state = 'starting';
+      this.#watchSilence();
+    }
     await this.#forked?.send(message);
   }
 
@@ -166,12 +183,12 @@ export class ProcessSlot {
   async stop(graceMs: number): Promise<void> {
     this.#cancelRestart();
     if (this.#forked === undefined) return;
-    if (this.#stopping === undefined) {
-      this.#stopping = { gone: Promise.withResolvers<void>() };
+    if (this.#stopped === undefined) {
+      this.#stopped = Promise.withResolvers();
       void this.#forked.send({ kind: 'stop', graceMs });
     }
     const cancelKill = this.#deps.clock.after(graceMs + stopMarginMs, () => this.#forked?.kill());
-    await this.#stopping.gone.promise;
+    await this.#stopped.promise;
     cancelKill();
   }
 }
