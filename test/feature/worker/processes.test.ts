@@ -272,10 +272,12 @@ test.serial(
     });
 
     await redis.pause();
+    const body = '{"domain":"d","descriptors":[{"entries":[{"key":"last","value":"v"}]}]}';
+    const json = fetch(`http://127.0.0.1:${worker.ports.http}/json`, { method: 'POST', body });
     const inFlight = callers.map((caller) => caller.decide('d', 'last', 'v'));
     const pids = await pidsOf(worker);
     await eventually('they are being decided', async () =>
-      (await worker.page('/stats')).includes('rate_limit.d.last.total_hits: 8\n'),
+      (await worker.page('/stats')).includes('rate_limit.d.last.total_hits: 9\n'),
     );
     // As a terminal does it: to all at once.
     for (const pid of [worker.pid, ...pids]) process.kill(pid, 'SIGTERM');
@@ -284,6 +286,7 @@ test.serial(
     );
     redis.resume();
     t.deepEqual(new Set(await Promise.all(inFlight)), new Set(['OK']));
+    t.is((await json).status, 200);
     t.is(await worker.waitForEnd(60_000), 0, worker.output());
     t.false(pids.some(isRunning));
   },
