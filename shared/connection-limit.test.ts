@@ -98,7 +98,7 @@ test('at the limit the oldest connection without a request is closed first', asy
   t.deepEqual(closed, ['least used', 'least used']);
 });
 
-test('where all have sent requests, the one whose last request is oldest is closed', async (t) => {
+test('if all connections have sent requests, the one with the oldest last request is closed', async (t) => {
   const { clock, uses, open, gone } = await start(t, 3);
   for (let index = 0; index < 3; index++) await open();
   for (const index of [2, 0, 1]) {

@@ -305,7 +305,7 @@ test('a list is repeated names; it has commas where its field declares them, and
   t.like(paths['/zod']?.get.parameters[1], { name: 'id', style: 'form', explode: false });
 });
 
-test('filter sends what returns declares, and nothing where the status is not declared', async (t) => {
+test('filter sends only the fields that returns declares, and nothing for an undeclared status', async (t) => {
   const user = Type.Object({
     name: Type.String(),
     tags: Type.Optional(Type.Array(Type.Object({ id: Type.Integer() }))),

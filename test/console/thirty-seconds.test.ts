@@ -117,12 +117,12 @@ browserTest(
     plain.find(({ has }) => !has('gold'))?.vanish();
     await questions.whoRefused(
       page,
-      /0 workers, 1 gone .* plain-\d .* ! gone .* It had refused what it was given: no such unit/,
+      /0 workers, 1 gone .* plain-\d .* ! gone .* It had refused its rules: no such unit/,
     );
     await page.getByRole('link', { name: /^plain-\d$/ }).click();
     await shows(
       page,
-      /It is gone, .* It had refused what it was given, .*: no such unit .*Gone since \d{4}-/,
+      /It is gone, .* It had refused its rules, .*: no such unit .*Gone since \d{4}-/,
     );
     await questions.howDoIUndo(page, /^Roll back to/, /All 3 get what \w{12} has at once/);
     await questions.whatChanged(page, /local Roll back to \w{12}: it was wrong/);

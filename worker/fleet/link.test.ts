@@ -180,7 +180,7 @@ test('a server without the service is named once at info, and asked again ten mi
   t.is(streams.length, 2);
   streams[1]?.onEnd('UNIMPLEMENTED: unknown method', true);
   t.deepEqual(log.lines, [
-    'info The management server control-plane:1 accepts no reports from this worker, which continues without them',
+    'info The management server control-plane:1 rejects reports from this worker, which continues without them',
   ]);
 });
 

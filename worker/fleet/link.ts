@@ -138,7 +138,7 @@ export class Link {
     if (isUnimplemented) {
       if (!this.#hasLoggedUnimplemented) {
         this.#deps.log.info(
-          `The management server ${this.#server.url} accepts no reports from this worker, which continues without them`,
+          `The management server ${this.#server.url} rejects reports from this worker, which continues without them`,
         );
       }
       this.#hasLoggedUnimplemented = true;

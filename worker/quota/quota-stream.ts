@@ -291,7 +291,7 @@ export class QuotaStream implements StreamHandler, MemberStream {
       : undefined;
   }
 
-  /** Envoy reports a new bucket at once, by itself, and then each interval with all others. */
+  /** Envoy reports a new bucket at once and alone, and afterwards together with all others at each interval. */
   #observeInterval(): void {
     const nowMs = this.#host.nowMs();
     const passedMs = nowMs - this.#observedMs;

@@ -193,7 +193,7 @@ test('the thread lowers its own priority, and no other thread of the process', a
   const before = getPriority();
   await parse(small, 'a.yaml');
   t.is(getPriority(), before);
-  // With the lowest priority for all already, as under `nice`, none can be lowered.
+  // If all threads have the lowest priority already, as under `nice`, no priority can be lowered.
   if (process.platform !== 'linux' || before >= constants.priority.PRIORITY_BELOW_NORMAL) return;
   const priorities = (await readThreads(process.pid, 'stat')).map((stat) =>
     // The 19th field, counted after the name in brackets, which may contain spaces.

@@ -189,7 +189,7 @@ test('while no rollout is open no control plane decides, whoever wrote the recor
   t.true(isVacant(two.state));
 });
 
-test('a record keeper that is stopped closes the text', async (t) => {
+test('a record keeper closes its text when it is stopped', async (t) => {
   const { open, shared } = createTwo(sharedTiming);
   let isClosed = false;
   const closing = open('closing', {

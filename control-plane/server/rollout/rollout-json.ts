@@ -57,7 +57,7 @@ export const rolloutJson = Type.Object(
           }),
         ),
         after: Type.Union([Type.String(), Type.Null()], {
-          description: 'The leader before, which has stopped',
+          description: 'The previous leader, which has stopped',
         }),
       }),
       Type.Null(),

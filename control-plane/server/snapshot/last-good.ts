@@ -97,7 +97,7 @@ export async function readStored(sources: RestoreSources): Promise<StoredRevisio
   if (inForce === undefined || content === inForce.content) return stored;
   const found = await tryToRead(
     () => store.readRevision(inForce.revision),
-    'The revision in force before cannot be read',
+    'The previous revision cannot be read',
   );
   if (found?.revision === undefined) return stored ?? found;
   if (stored?.problem !== undefined)

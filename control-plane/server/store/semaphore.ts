@@ -43,7 +43,7 @@ export class Semaphore {
   }
 }
 
-/** A semaphore of which one caller can hold only a share, so that some is left for other callers. */
+/** A semaphore of which each caller can hold only a share, so that the rest remains for others. */
 export class SharedSemaphore {
   readonly #all: Semaphore;
   readonly #share: number;

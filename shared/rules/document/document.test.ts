@@ -230,18 +230,18 @@ const merges = Array.from({ length: 40 }, (_, level) => {
 });
 
 const hostile: [title: string, yaml: string, message: RegExp][] = [
-  ['aliases that stand for billions', `domain: d\n${laughs.join('')}`, /aliases stand for more/],
+  ['aliases that expand to billions', `domain: d\n${laughs.join('')}`, /aliases expand to more/],
   [
     'descriptors that repeat themselves by alias',
     `domain: d\ndescriptors:\n${nestedRules.join('')}`,
-    /aliases stand for more/,
+    /aliases expand to more/,
   ],
   [
     'a long text that aliases repeat',
     `domain: d\ndescriptors:\n  - {key: k, value: &x ${'x'.repeat(1_000_000)}}\n${'  - {key: k, value: *x}\n'.repeat(5)}`,
-    /aliases stand for more than 4194304 characters/,
+    /aliases expand to more than 4194304 characters/,
   ],
-  ['merges of merges', `domain: d\n${merges.join('')}`, /aliases stand for more/],
+  ['merges of merges', `domain: d\n${merges.join('')}`, /aliases expand to more/],
   ['brackets 10,000 deep', `domain: ${'['.repeat(10_000)}${']'.repeat(10_000)}`, /nested more/],
   ['mappings 10,000 deep', `domain: ${'{a: '.repeat(10_000)}`, /nested more/],
   ['lists on one line 10,000 deep', '- '.repeat(10_000), /nested more/],

@@ -117,11 +117,11 @@ function createTree(root: YamlNode | null, reporter: Reporter): TreeNode {
     }
     if (aliasDepth > 0) {
       if (++aliasedNodes > maxAliasedNodes) {
-        refuseAliases(`aliases stand for more than ${maxAliasedNodes} values`, path, offset);
+        refuseAliases(`aliases expand to more than ${maxAliasedNodes} values`, path, offset);
       }
       aliasedCharacters += isScalar(node) ? (node.source?.length ?? 0) : 0;
       if (aliasedCharacters > maxAliasedCharacters) {
-        const message = `aliases stand for more than ${maxAliasedCharacters} characters`;
+        const message = `aliases expand to more than ${maxAliasedCharacters} characters`;
         refuseAliases(message, path, offset);
       }
       if (isTooMuch) return { kind: 'gap', offset };

@@ -110,7 +110,7 @@ function createClient({ address, timeoutMs }: OpeningDeps, tls: TlsOptions | und
   });
 }
 
-/** Authenticates itself, because the client library only prints some refusals. */
+/** Sends AUTH without the client library, which only prints some refusals. */
 async function greet(
   redis: Redis,
   database: number,

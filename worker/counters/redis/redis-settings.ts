@@ -92,7 +92,7 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
     pipelineLimit: int({
       names: names('PIPELINE_LIMIT'),
       default: 0,
-      doc: 'Once the size of a batch',
+      doc: 'Formerly the size of a batch',
       deprecated: 'it has no effect',
     }),
     clusterPipelineParallelism: int({

@@ -257,7 +257,7 @@ function toGoneRow({ id, instance, address, at, refusal }: GoneWorkerJson) {
   return html`<tr key=${`gone ${id} ${instance} ${address}`} class="gone">
     <td><${WorkerName} name=${id} /><div class="quiet">${address}</div></td>
     <td><${Badge} tone="bad">gone<//></td>
-    <td colspan="7" class="quiet">Its connection broke ${toAgo(at)}, and it has not come back.${refusal != null && html`<div class="why">It had refused what it was given: ${toShown(refusal.text)}</div>`}</td>
+    <td colspan="7" class="quiet">Its connection broke ${toAgo(at)}, and it has not reconnected.${refusal != null && html`<div class="why">It had refused its rules: ${toShown(refusal.text)}</div>`}</td>
   </tr>`;
 }
 

@@ -12,7 +12,7 @@ export function toHavingText({ workers, inForce, rollout }: StatusJson): string 
     toPart(workers.pending, 'not answered yet'),
     workers.refused === 0
       ? ''
-      : `${workers.refused} refused what ${workers.refused === 1 ? 'it was' : 'they were'} given`,
+      : `${workers.refused} refused the rules sent to ${workers.refused === 1 ? 'it' : 'them'}`,
   ].filter((part) => part !== '');
   return `Now of ${toCount(connected, 'worker')} ${parts.join(', ')}.`;
 }

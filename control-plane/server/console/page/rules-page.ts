@@ -47,7 +47,7 @@ export function RulesPage({ params, status }: PageProps) {
       Object.fromEntries(Object.entries(all).filter(([, text]) => text !== '')),
     );
   };
-  return html`<${Page} title="Rules" about="What is in force, and how much each rule counts.">
+  return html`<${Page} title="Rules" about="The rules in force, and how much each of them counts.">
     <${ReadingState} of=${domains} />
     ${noWorkerReports && html`<${Notice} tone="wait"><strong>No worker reports:</strong> how much the rules count is not known.<//>`}
     ${

@@ -31,7 +31,7 @@ function Connected({ worker }: { readonly worker: WorkerJson }) {
   const [tone, text] = workerStates[state];
   const p99 = figures === null ? undefined : toP99(figures);
   return html`
-    ${state === 'refused' && nacked !== null && html`<${Notice} tone="bad"><strong>It refused what it was given, ${toAgo(nacked.at)}:</strong> ${toShown(nacked.text)}<//>`}
+    ${state === 'refused' && nacked !== null && html`<${Notice} tone="bad"><strong>It refused its rules, ${toAgo(nacked.at)}:</strong> ${toShown(nacked.text)}<//>`}
     ${figures === null && html`<${Notice} tone="wait"><strong>It does not report:</strong> what it decides is not known.<//>`}
     ${
       figures !== null &&
@@ -57,8 +57,8 @@ function Connected({ worker }: { readonly worker: WorkerJson }) {
 
 function Gone({ worker }: { readonly worker: GoneWorkerJson }) {
   const { id, at, address, instance, version, refusal } = worker;
-  return html`<${Notice} tone="bad"><strong>It is gone, ${toAgo(at)}:</strong> its connection broke, and it has not come back.<//>
-    ${refusal != null && html`<${Notice} tone="bad"><strong>It had refused what it was given, ${toAgo(refusal.at)}:</strong> ${toShown(refusal.text)}<//>`}
+  return html`<${Notice} tone="bad"><strong>It is gone, ${toAgo(at)}:</strong> its connection broke, and it has not reconnected.<//>
+    ${refusal != null && html`<${Notice} tone="bad"><strong>It had refused its rules, ${toAgo(refusal.at)}:</strong> ${toShown(refusal.text)}<//>`}
     <dl class="facts">
       <dt>Gone</dt><dd>since ${toTime(at)}</dd>
       <dt>Had</dt><dd>${version === null ? 'no rules' : html`<code>${toShown(toShortId(version))}</code> <span class="quiet">the version of its rules</span>`}</dd>

@@ -59,7 +59,7 @@ function readEtcd(text: string): RecordAddress {
     const { url } = login;
     if (!/^https?:$/.test(url.protocol) || url.pathname !== '/') {
       return bad(
-        'after etcd: come addresses without a path, such as etcd:https://a:2379,https://b:2379',
+        'etcd: is followed by addresses without a path, such as etcd:https://a:2379,https://b:2379',
       );
     }
     endpoints.push(new URL(`${url.protocol}//${url.host}`));
