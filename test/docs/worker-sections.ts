@@ -23,12 +23,10 @@ export const workerSections: readonly GeneratedSection[] = [
     document: new URL('../../worker/docs/operating.md', import.meta.url),
     mark: 'errors',
     text: toTable(
-      ['Error', 'Meaning', 'gRPC', '`/json`', 'Admin API', 'What to do'],
-      Object.entries(errorFacts).map(([code, { meaning, decision, adminStatus, whatToDo }]) => [
+      ['Error', 'Meaning', 'Admin API', 'What to do'],
+      Object.entries(errorFacts).map(([code, { meaning, adminStatus, whatToDo }]) => [
         `\`${code}\``,
         meaning,
-        decision?.grpc ?? '',
-        String(decision?.http ?? ''),
         String(adminStatus ?? ''),
         whatToDo,
       ]),

@@ -1,6 +1,6 @@
 // The base class of the admin API's controllers: their dependencies and shared operations.
 import Type, { type Static, type TSchema } from 'typebox';
-import { AppError } from '../../../shared/errors.ts';
+import { AppError, errorFacts } from '../../../shared/errors.ts';
 import { runInSlices } from '../../../shared/in-slices.ts';
 import { didYouMean, nearestWord } from '../../../shared/nearest-word.ts';
 import {
@@ -394,8 +394,10 @@ export class AdminController extends Controller {
   /** Messages of stores are human-readable, without secrets. */
   private toRefusal(error: unknown): unknown {
     if (!(error instanceof AppError)) return error;
-    if (error.code === 'bad_request') return new HttpError(400, { detail: error.message });
-    return error.code === 'store' ? this.refuse(503, error.message) : error;
+    const { adminStatus } = errorFacts[error.code];
+    return adminStatus === undefined || adminStatus === 500
+      ? error
+      : this.refuse(adminStatus, error.message);
   }
 }
 
