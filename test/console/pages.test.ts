@@ -79,7 +79,7 @@ browserTest('workers with one node id are distinguished, an unjudged link is nam
   }
   await shows(
     page,
-    /Links that do not count in rollouts .* stranger of-nobod \S+ no worker of this instance takes its rules here/,
+    /Links that do not count in rollouts .* stranger of-nobod \S+ no worker of this instance gets its rules here/,
   );
   t.deepEqual(await observe(page, 'fleet-instances'), []);
   t.deepEqual(complaints, []);

@@ -18,7 +18,7 @@ function createPort(expectsCallers: boolean): Port & { turnedAway: number } {
   };
 }
 
-/** Waits until bytes that are read after the timers were read. */
+/** Waits until bytes that arrive after the timers have been read. */
 async function readOn(): Promise<void> {
   await new Promise(setImmediate);
   await new Promise(setImmediate);

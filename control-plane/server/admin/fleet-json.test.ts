@@ -32,7 +32,7 @@ test('a link without a stream of its instance and node id is marked', (t) => {
       id: 'w',
       instance: 'i-2',
       address,
-      problem: 'no worker of this instance takes its rules here',
+      problem: 'no worker of this instance gets its rules here',
     },
     {
       id: 'other',

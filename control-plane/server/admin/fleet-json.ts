@@ -169,7 +169,7 @@ export function toLinksJson(
 
 /** `streamId` is the node id of the instance's stream of rules; undefined without one. */
 function findStreamProblem(nodeId: string, streamId: string | undefined): string | undefined {
-  if (streamId === undefined) return 'no worker of this instance takes its rules here';
+  if (streamId === undefined) return 'no worker of this instance gets its rules here';
   if (streamId === nodeId) return undefined;
   return `the worker of this instance takes its rules as node '${streamId.slice(0, maxShownId)}'`;
 }

@@ -63,7 +63,7 @@ test('resets of two control planes confirm each other, whatever hits came betwee
   t.deepEqual(findDoubts(both), []);
   const doubt = join(reset('a', 0), reset('b', 5, { confirmedBy: null, problem: 'not reset' }));
   t.deepEqual(findDoubts(doubt), [
-    'worker a: another that counts together with it differs',
+    'worker a: another worker that shares its counters differs',
     'worker b: not reset',
   ]);
 });

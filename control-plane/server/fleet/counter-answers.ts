@@ -166,7 +166,8 @@ function confirm(a: AnswerJson, b: AnswerJson): AnswerJson['confirmedBy'] {
 export function findDoubts({ answers, notAsked, missing }: CountersJson): string[] {
   const doubts = answers.flatMap(({ worker, address, differs, problem, counters }) => {
     const problems = problem === null ? counters.flatMap((each) => each.problem ?? []) : [problem];
-    if (differs && problem === null) problems.push('another that counts together with it differs');
+    if (differs && problem === null)
+      problems.push('another worker that shares its counters differs');
     return problems.map((text) => `worker ${worker || address}: ${text}`);
   });
   if (notAsked > 0) doubts.push(`${toCountText(notAsked, 'worker')} not asked`);

@@ -262,7 +262,7 @@ test('a response of exactly the bytes that workers take is none too large', (t) 
   t.false(build(files, { maxResponseBytes: bytes - 1 }).ok);
 });
 
-test('the larger one of the two kinds of responses has to be one that workers take', (t) => {
+test('the larger of the two kinds of responses must be one that workers accept', (t) => {
   const files = { 'a.yaml': withExtensions };
   const [group] = builtFrom(files).groups;
   if (group === undefined) throw new Error('there is always one');

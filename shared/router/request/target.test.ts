@@ -22,7 +22,7 @@ testLines(test, new URL('target.txt', import.meta.url), (given) => {
   return known === 200 ? JSON.stringify(parts(target)) : String(known);
 });
 
-test('a target over the limit is 414, scheme and host not counted, and one with too many parts 400', (t) => {
+test('a target over the limit, without scheme and host, is answered with 414, and one with too many parts with 400', (t) => {
   const path = `/${'a'.repeat(defaultLimits.targetBytes - 1)}`;
   for (const host of ['', 'http://host']) {
     t.is(status(`${host}${path}`), 200);

@@ -18,10 +18,10 @@ export interface LocatedNode {
 
 /** Hints for top-level keys that belong to other files, by the names of the keys. */
 const keysOfOtherFiles: ReadonlyMap<string, string> = new Map([
-  ['policies', 'a policy is read from policy.yaml at the root of the rules: name the file so'],
+  ['policies', 'a policy is read from policy.yaml at the root of the rules: rename the file'],
   [
     'groups',
-    'node groups are read from node-groups.yaml at the root of the rules: name the file so',
+    'node groups are read from node-groups.yaml at the root of the rules: rename the file',
   ],
   ['tests', 'tests of rules have a folder of their own, beside that of the rules'],
 ]);
