@@ -14,7 +14,7 @@ import {
   createDocumentJoiner,
   type DocumentPiece,
 } from '../../shared/rules/thread/document-pieces.ts';
-import { mayHaveAnchor } from '../../shared/rules/yaml/yaml-node.ts';
+import { readOrdinaryYaml } from '../../shared/rules/yaml/yaml-ordinary.ts';
 import { type Next, type Steps, ThreadOfJobs, TooMuch } from '../../shared/thread/job-thread.ts';
 import {
   type DecodeResource,
@@ -72,9 +72,12 @@ export interface ParsingThreadDeps {
 /** This number of characters takes about two milliseconds to parse: some 200 rules. */
 const fewCharacters = 16 * 1024;
 
-/** Whether parsing this text may block other callers. */
+/**
+ * Whether parsing this text may block other callers. What is left to the YAML library is slow: loading the library takes
+ * 40 ms or more, and aliases copy what has an anchor.
+ */
 export function isLargeText(text: string): boolean {
-  return text.length > fewCharacters || mayHaveAnchor(text);
+  return text.length > fewCharacters || readOrdinaryYaml(text) === undefined;
 }
 
 /** Also some 200 rules. */
