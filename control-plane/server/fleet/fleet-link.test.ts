@@ -134,7 +134,7 @@ test('a bounded part of a report of 10,000 domains is kept', async (t) => {
   stream.close();
 });
 
-test('failures by domain reach a control plane, also of a later worker, and one of before passes over them', (t) => {
+test('a control plane receives failures by domain from a later worker, and an earlier control plane ignores them', (t) => {
   const failures = { domains: [{ domain: 'shop', errors: 1, noMatch: 2 }] };
   const newer = method.requestSerialize({ report: { ...report, failures } });
   t.deepEqual(method.requestDeserialize(newer).report?.failures, failures);

@@ -125,7 +125,7 @@ test('routes prints what would be served, found through the environment', async 
   ]);
 });
 
-test('serve reports how many methods it serves, and both report when there is none', async (t) => {
+test('serve reports the number of methods, and both commands report that there is no method', async (t) => {
   t.is(await noteOfServe(sample), 'methods served: 6');
   const empty = await mkdtemp(join(tmpdir(), 'controllers-'));
   const { code, out, err } = await run(['routes', '--prefix', empty]);

@@ -25,7 +25,7 @@ export type DomainsJson = Type.Static<typeof domainsJson>;
 const rulesJson = Type.Object({
   revision: Type.String(),
   domain: Type.String(),
-  total: Type.Integer({ description: 'How many the search has found' }),
+  total: Type.Integer({ description: 'The number of rules found' }),
   rules: Type.Array(ruleRowJson),
 });
 export type RulesJson = Type.Static<typeof rulesJson>;

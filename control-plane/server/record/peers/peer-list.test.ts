@@ -34,7 +34,7 @@ for (const text of [
 test('a peer that cannot be parsed is refused with the form of one, and 32 peers are taken', (t) => {
   t.deepEqual(parsePeers('dns:b'), {
     ok: false,
-    reason: "after 'dns:' come a name and a port, such as dns:control-planes:18001",
+    reason: "'dns:' is followed by a name and a port, such as dns:control-planes:18001",
   });
   t.true(parsePeers(Array.from({ length: 32 }, () => 'http://b').join()).ok);
 });

@@ -42,7 +42,7 @@ function readDns(text: string): DnsPeers | string {
   if (parsed.ok && parsed.value.host !== '' && parsed.value.port > 0) {
     return { kind: 'dns', ...parsed.value };
   }
-  return "after 'dns:' come a name and a port, such as dns:control-planes:18001";
+  return "'dns:' is followed by a name and a port, such as dns:control-planes:18001";
 }
 
 function readUrl(text: string): UrlPeer | string {
