@@ -32,7 +32,7 @@ async function setUp(t: ExecutionContext, callDuration?: Duration) {
     listener.close();
   });
   return {
-    connection: createConnection(socket, { clock: systemClock, timeoutMs: 1_000, callDuration }),
+    connection: createConnection(socket, { clock: systemClock, timeoutMs: 30_000, callDuration }),
     server,
   };
 }
