@@ -52,12 +52,7 @@ import { openStore } from './store/open-store.ts';
 import { SharedSemaphore } from './store/semaphore.ts';
 import { listSetAside } from './store/set-aside.ts';
 import { createWorkThread } from './work-thread.ts';
-import {
-  type AdsServer,
-  type AdsTls,
-  type Authorization,
-  createAdsServer,
-} from './xds/ads-server.ts';
+import { AdsServer, type AdsTls, type Authorization } from './xds/ads-server.ts';
 import { type ConnectedWorkers, markUnused } from './xds/workers.ts';
 
 export interface ControlPlaneDeps {
@@ -252,7 +247,7 @@ class RunningControlPlane implements ControlPlane {
     const { snapshots, metrics, fleet } = this.#parts;
     const material = tls && (await readMaterial(tls, 'TLS'));
     const tokens = await this.#files.openTokens('--xds-tokens-file', tokensFile);
-    const ads = createAdsServer(
+    const ads = new AdsServer(
       {
         ...{ snapshots, log, clock, protos: loadDiscoveryProtos(), metrics: metrics.xds },
         methods: new Map([[fleet.path, fleet.open]]),
@@ -266,7 +261,7 @@ class RunningControlPlane implements ControlPlane {
     );
     this.#ads = ads;
     const port = await ads.start();
-    snapshots.onChange(ads.refresh);
+    snapshots.onChange(() => ads.refresh());
     this.#xdsPort = port;
     this.#files.watchTls('xds', tls, material, (changed) => ads.replaceTls(toAdsTls(changed)));
     return toHostPort({ ...address, port });

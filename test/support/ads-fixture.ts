@@ -15,9 +15,9 @@ import {
   type Snapshot,
 } from '../../control-plane/server/snapshot/snapshot.ts';
 import {
+  AdsServer,
   type AdsServerDeps,
   type AdsServerOptions,
-  createAdsServer,
 } from '../../control-plane/server/xds/ads-server.ts';
 import type { XdsMetrics } from '../../control-plane/server/xds/discovery-stream.ts';
 import { type Clock, systemClock } from '../../shared/clock.ts';
@@ -62,7 +62,7 @@ export async function startAds(t: Owner, options: AdsFixtureOptions = {}) {
   } = options;
   const log = createRecordedLog();
   let current: (node: NodeIdentity) => Snapshot | undefined = () => snapshot;
-  const server = createAdsServer(
+  const server = new AdsServer(
     {
       snapshots: { current: (node) => current(node) },
       log,

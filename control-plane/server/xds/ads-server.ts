@@ -20,7 +20,11 @@ import {
 } from 'node:http2';
 import { type AddressInfo, createServer as createListener } from 'node:net';
 import type { Clock } from '../../../shared/clock.ts';
-import { handshakeLimitMs, limitConnections } from '../../../shared/connection-limit.ts';
+import {
+  type ConnectionLimit,
+  handshakeLimitMs,
+  limitConnections,
+} from '../../../shared/connection-limit.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import { type GrpcStatus, grpcStatus } from '../../../shared/grpc/status.ts';
 import type { Log } from '../../../shared/log.ts';
@@ -32,14 +36,16 @@ import { createUnfinishedRequests } from '../unfinished-requests.ts';
 import { Connection, type ConnectionDeps } from './connection.ts';
 import {
   DiscoveryStream,
+  type DiscoveryStreamDeps,
   type DropReason,
   OpenStreams,
   type XdsMetrics,
 } from './discovery-stream.ts';
-import { createEntrance } from './entrance.ts';
+import { createEntrance, type Entrance } from './entrance.ts';
 import { type CallDeps, refuseCall, StreamCall } from './grpc-call.ts';
 import { type AdsLimits, defaultLimits, maxHeaderBytes, RetainedNames } from './limits.ts';
 import {
+  type CaCertificates,
   ClientCertificate,
   OpenRights,
   type ReasonAgainst,
@@ -85,216 +91,241 @@ export interface AdsServerOptions {
   readonly limits?: Partial<AdsLimits>;
 }
 
-export interface AdsServer {
-  /** Resolves to the port; rejects with an AppError `cannot_start`. */
-  start(): Promise<number>;
-  /** Notifies every stream that some nodes get another snapshot, unless the server is stopping. */
-  readonly refresh: () => void;
-  /** Ends the streams with UNAVAILABLE, so that workers reconnect elsewhere, and after `graceMs` the remaining
-   * connections. Idempotent. */
-  stop(graceMs: number): Promise<void>;
-  /** Applies to new connections: another certificate, other CAs. Throws on PEM texts that do not match, and then keeps
-   * the previous material. */
-  replaceTls(tls: AdsTls): void;
+export class AdsServer {
   readonly workers: ConnectedWorkers;
-}
+  readonly #deps: AdsServerDeps;
+  readonly #options: AdsServerOptions;
+  /** What all discovery streams share. */
+  readonly #shared: DiscoveryStreamDeps;
+  readonly #methods: ReadonlyMap<string, OpenCall>;
+  /** Accepts connections, which `#entrance` passes to `#server` a few at a time. */
+  readonly #listener = createListener({ pauseOnConnect: true });
+  readonly #server: Http2Server | Http2SecureServer;
+  readonly #connectionLimit: ConnectionLimit;
+  readonly #entrance: Entrance;
+  readonly #connections = new Map<ServerHttp2Session, Connection>();
+  readonly #connectionDeps: ConnectionDeps;
+  readonly #callDeps: CallDeps;
+  #calls = 0;
+  readonly #rights: OpenRights<StreamCall>;
+  /** Undefined if clients need no certificate. */
+  #caCertificates: CaCertificates | undefined;
+  readonly #certificates = new WeakMap<Connection, ClientCertificate>();
+  #stopping: Promise<void> | undefined;
 
-export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions): AdsServer {
-  const { log, snapshots, authorize, metrics } = deps;
-  const clock = createPatientClock(deps.clock);
-  const limits: AdsLimits = { ...defaultLimits, ...options.limits };
-  const workers = createWorkerRegistry(clock);
-  const toEvents = (write: (text: string) => void) =>
-    createRepeatedLog({ clock, write, intervalMs: eventIntervalMs, again: 'in-time' });
-  const events = { info: toEvents(log.info), warning: toEvents(log.warning) };
-  const protocols = createProtocols(deps.protos);
-  const open = new OpenStreams();
-  const connections = new Map<ServerHttp2Session, Connection>();
-  const certificates = new WeakMap<Connection, ClientCertificate>();
-  let caCertificates = toCaCertificates({ ca: options.tls?.clientCa });
-  const retainedNames = new RetainedNames(limits.maxRetainedBytes);
-  const streamDeps = { snapshots, workers, events, clock, metrics, limits, retainedNames, open };
-  const unfinishedRequests = createUnfinishedRequests({
-    clock,
-    maxBytes: limits.maxUnfinishedBytes,
-    timeoutMs: limits.requestMs,
-  });
-  const server = createHttp2Server(limits, options.tls);
-  const listener = createListener({ pauseOnConnect: true });
-  const maxConnections = options.tls ? limits.maxTlsConnections : limits.maxConnections;
-  const connectionLimit = limitConnections(listener, {
-    max: maxConnections,
-    onClosed(which) {
-      const text = `xDS: there are already ${maxConnections} connections: the ${which} one was closed`;
-      events.warning.report(text, 'too_many_connections');
-    },
-    clock,
-  });
-  const entrance = createEntrance({
-    clock,
-    max: limits.maxOpening,
-    openingMs: limits.openingMs,
-    // Sends the settings; under TLS the client must send first.
-    greet(socket) {
-      if (options.tls === undefined) server.emit('connection', socket);
-    },
-    read(socket) {
-      if (options.tls !== undefined) server.emit('connection', socket);
-      socket.resume();
-    },
-  });
-  let calls = 0;
-  let stopping: Promise<void> | undefined;
-
-  const { aggregated, rateLimitConfig } = deps.protos;
-  const methods = new Map<string, OpenCall>([
-    [aggregated.StreamAggregatedResources.path, openStream(protocols.aggregatedSotw)],
-    [aggregated.DeltaAggregatedResources.path, openStream(protocols.aggregatedDelta)],
-    [rateLimitConfig.StreamRlsConfigs.path, openStream(protocols.dedicatedSotw)],
-    ...(deps.methods ?? []),
-  ]);
-  const rights = new OpenRights<StreamCall>({
-    clock: deps.clock,
-    onLost(call, reason) {
-      metrics.dropped('unauthenticated');
-      const text = `xDS: a call of ${call.peerAddress} was ended: ${reason}`;
-      events.warning.report(text, 'unauthenticated');
-      call.finish(grpcStatus.unauthenticated, reason);
-      // A client that does not read is not waited for.
-      clock.after(lostMs, () => call.abort());
-    },
-  });
-  const callDeps: CallDeps = {
-    maxMessageBytes: limits.maxRequestBytes,
-    unfinishedRequests,
-    clock,
-    onClose(call) {
-      calls--;
-      rights.delete(call);
-    },
-  };
-  const connectionDeps: ConnectionDeps = {
-    clock,
-    limits,
-    onClose: (session) => void connections.delete(session),
-  };
-
-  function openStream<Request extends object>(protocol: DiscoveryProtocol<Request>): OpenCall {
-    return (call) => new DiscoveryStream(streamDeps, protocol, call);
-  }
-
-  function onSession(session: ServerHttp2Session): void {
-    const connection = new Connection(session, connectionDeps);
-    connections.set(session, connection);
-    if (caCertificates !== undefined) certificates.set(connection, new ClientCertificate(session));
-    const { socket } = session;
-    session.once('localSettings', () => {
-      connectionLimit.use(socket, connection);
-      entrance.opened(socket);
+  constructor(deps: AdsServerDeps, options: AdsServerOptions) {
+    const { log, snapshots, metrics, protos } = deps;
+    const { tls } = options;
+    const clock = createPatientClock(deps.clock);
+    const limits: AdsLimits = { ...defaultLimits, ...options.limits };
+    const workers = createWorkerRegistry(clock);
+    const toEvents = (write: (text: string) => void) =>
+      createRepeatedLog({ clock, write, intervalMs: eventIntervalMs, again: 'in-time' });
+    this.#deps = deps;
+    this.#options = options;
+    this.workers = workers;
+    this.#shared = {
+      ...{ snapshots, workers, clock, metrics, limits },
+      events: { info: toEvents(log.info), warning: toEvents(log.warning) },
+      retainedNames: new RetainedNames(limits.maxRetainedBytes),
+      open: new OpenStreams(),
+    };
+    const { aggregatedSotw, aggregatedDelta, dedicatedSotw } = createProtocols(protos);
+    this.#methods = new Map<string, OpenCall>([
+      [protos.aggregated.StreamAggregatedResources.path, this.#openStream(aggregatedSotw)],
+      [protos.aggregated.DeltaAggregatedResources.path, this.#openStream(aggregatedDelta)],
+      [protos.rateLimitConfig.StreamRlsConfigs.path, this.#openStream(dedicatedSotw)],
+      ...(deps.methods ?? []),
+    ]);
+    this.#caCertificates = toCaCertificates({ ca: tls?.clientCa });
+    const unfinishedRequests = createUnfinishedRequests({
+      clock,
+      maxBytes: limits.maxUnfinishedBytes,
+      timeoutMs: limits.requestMs,
+    });
+    const server = createHttp2Server(limits, tls);
+    this.#server = server;
+    const maxConnections = tls ? limits.maxTlsConnections : limits.maxConnections;
+    this.#connectionLimit = limitConnections(this.#listener, {
+      max: maxConnections,
+      onClosed: (which) => {
+        const text = `xDS: there are already ${maxConnections} connections: the ${which} one was closed`;
+        this.#warn(text, 'too_many_connections');
+      },
+      clock,
+    });
+    this.#entrance = createEntrance({
+      clock,
+      max: limits.maxOpening,
+      openingMs: limits.openingMs,
+      // Sends the settings; under TLS the client must send first.
+      greet(socket) {
+        if (tls === undefined) server.emit('connection', socket);
+      },
+      read(socket) {
+        if (tls !== undefined) server.emit('connection', socket);
+        socket.resume();
+      },
+    });
+    this.#rights = new OpenRights({
+      clock: deps.clock,
+      onLost: (call, reason) => this.#endCall(call, reason),
+    });
+    this.#callDeps = {
+      maxMessageBytes: limits.maxRequestBytes,
+      unfinishedRequests,
+      clock,
+      onClose: (call) => {
+        this.#calls--;
+        this.#rights.delete(call);
+      },
+    };
+    const onClose = (session: ServerHttp2Session) => void this.#connections.delete(session);
+    this.#connectionDeps = { clock, limits, onClose };
+    this.#listener.on('connection', this.#entrance.come);
+    server.on('session', (session) => this.#onSession(session));
+    server.on('stream', (stream, headers) => this.#onStream(stream, headers));
+    server.on('tlsClientError', (error: Error) => {
+      this.#warn(`xDS: a TLS handshake failed: ${errorText(error)}`, 'tls');
     });
   }
 
-  function onStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
-    const connection = stream.session && connections.get(stream.session as ServerHttp2Session);
+  /** Resolves to the port; rejects with an AppError `cannot_start`. */
+  async start(): Promise<number> {
+    const { host, port } = this.#options;
+    const listener = this.#listener;
+    try {
+      listener.listen({ host, port, backlog });
+      await once(listener, 'listening');
+    } catch (error) {
+      const text = `the xDS server cannot listen on ${host}:${port}: ${errorText(error)}`;
+      throw new AppError('cannot_start', text, { cause: error });
+    }
+    // A later error of the listener, such as a lack of file descriptors, does not affect open connections.
+    listener.on('error', (error) => {
+      this.#warn(`xDS: the listener failed: ${errorText(error)}`, 'listener');
+    });
+    return (listener.address() as AddressInfo).port;
+  }
+
+  /** Notifies every stream that some nodes get another snapshot, unless the server is stopping. */
+  refresh(): void {
+    if (this.#stopping === undefined) this.#shared.open.refresh();
+  }
+
+  /** Ends the streams with UNAVAILABLE, so that workers reconnect elsewhere, and after `graceMs` the remaining
+   * connections. Idempotent. */
+  stop(graceMs: number): Promise<void> {
+    this.#stopping ??= this.#stopOnce(graceMs);
+    return this.#stopping;
+  }
+
+  /** Applies to new connections: another certificate, other CAs. Throws on PEM texts that do not match, and then keeps
+   * the previous material. */
+  replaceTls(tls: AdsTls): void {
+    const server = this.#server;
+    // Whether clients need a certificate cannot change after the server is created.
+    const hadClientCa = this.#options.tls?.clientCa !== undefined;
+    if (!('setSecureContext' in server) || hadClientCa !== (tls.clientCa !== undefined)) {
+      throw new AppError('internal', 'TLS and client certificates cannot be switched on or off');
+    }
+    server.setSecureContext(toTlsOptions(tls));
+    this.#caCertificates = toCaCertificates({ ca: tls.clientCa });
+  }
+
+  #openStream<Request extends object>(protocol: DiscoveryProtocol<Request>): OpenCall {
+    return (call) => new DiscoveryStream(this.#shared, protocol, call);
+  }
+
+  #onSession(session: ServerHttp2Session): void {
+    const connection = new Connection(session, this.#connectionDeps);
+    this.#connections.set(session, connection);
+    if (this.#caCertificates !== undefined) {
+      this.#certificates.set(connection, new ClientCertificate(session));
+    }
+    const { socket } = session;
+    session.once('localSettings', () => {
+      this.#connectionLimit.use(socket, connection);
+      this.#entrance.opened(socket);
+    });
+  }
+
+  #onStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+    const { clock, limits } = this.#shared;
+    const connection =
+      stream.session && this.#connections.get(stream.session as ServerHttp2Session);
     const refuse = (status: GrpcStatus, text: string): void =>
       refuseCall(stream, { status, text, clock });
-    const method = methods.get(headers[':path'] ?? '');
-    if (connection === undefined || stopping !== undefined) {
+    const method = this.#methods.get(headers[':path'] ?? '');
+    if (connection === undefined || this.#stopping !== undefined) {
       refuse(grpcStatus.unavailable, 'the control plane is stopping');
     } else if (headers[':method'] !== 'POST' || !isGrpc(headers['content-type'])) {
       refuse(grpcStatus.internal, 'this port speaks only gRPC');
     } else if (method === undefined) {
       refuse(grpcStatus.unimplemented, `unknown method ${headers[':path']?.slice(0, 200)}`);
-    } else if (calls >= limits.maxStreams) {
-      metrics.dropped('too_many_streams');
-      const text = `there are ${calls} streams already`;
-      warnRefused(connection, text, 'too_many_streams');
+    } else if (this.#calls >= limits.maxStreams) {
+      const text = `there are ${this.#calls} streams already`;
+      this.#noteRefused(connection, text, 'too_many_streams');
       refuse(grpcStatus.resourceExhausted, text);
     } else {
-      const allowed: Authorization = authorize?.(headers) ?? { ok: true };
-      const reason = allowed.ok ? reasonAgainst(connection) : allowed.reason;
+      const allowed: Authorization = this.#deps.authorize?.(headers) ?? { ok: true };
+      const reason = allowed.ok ? this.#reasonAgainst(connection) : allowed.reason;
       if (!allowed.ok || reason !== undefined) {
         const text = reason ?? '';
-        metrics.dropped('unauthenticated');
-        warnRefused(connection, text, 'unauthenticated');
+        this.#noteRefused(connection, text, 'unauthenticated');
         refuse(grpcStatus.unauthenticated, text);
         return;
       }
-      calls++;
-      const call = new StreamCall(stream, connection, callDeps, method);
-      rights.add(call, () => allowed.reasonAgainst?.() ?? reasonAgainst(connection));
+      this.#calls++;
+      const call = new StreamCall(stream, connection, this.#callDeps, method);
+      this.#rights.add(call, () => allowed.reasonAgainst?.() ?? this.#reasonAgainst(connection));
     }
   }
 
   /** Checks a client whose connection is older than the TLS material in force. */
-  function reasonAgainst(connection: Connection): string | undefined {
-    return (
-      caCertificates && certificates.get(connection)?.reasonAgainst(caCertificates, clock.wallMs())
-    );
+  #reasonAgainst(connection: Connection): string | undefined {
+    const cas = this.#caCertificates;
+    const wallMs = this.#shared.clock.wallMs();
+    return cas && this.#certificates.get(connection)?.reasonAgainst(cas, wallMs);
   }
 
-  function warnRefused({ peerAddress }: Connection, text: string, reason: DropReason): void {
-    events.warning.report(`xDS: ${peerAddress} was refused: ${text}`, reason);
+  /** Ends a call that lost the right to be open. */
+  #endCall(call: StreamCall, reason: string): void {
+    const { metrics, clock } = this.#shared;
+    metrics.dropped('unauthenticated');
+    this.#warn(`xDS: a call of ${call.peerAddress} was ended: ${reason}`, 'unauthenticated');
+    call.finish(grpcStatus.unauthenticated, reason);
+    // A client that does not read is not waited for.
+    clock.after(lostMs, () => call.abort());
   }
 
-  async function stopOnce(graceMs: number): Promise<void> {
+  #noteRefused({ peerAddress }: Connection, text: string, reason: DropReason): void {
+    this.#shared.metrics.dropped(reason);
+    this.#warn(`xDS: ${peerAddress} was refused: ${text}`, reason);
+  }
+
+  #warn(text: string, key: string): void {
+    this.#shared.events.warning.report(text, key);
+  }
+
+  async #stopOnce(graceMs: number): Promise<void> {
+    const { clock, open, events } = this.#shared;
+    const listener = this.#listener;
     const closed = listener.listening ? once(listener, 'close') : undefined;
     listener.close();
-    entrance.close();
+    this.#entrance.close();
     open.finish(grpcStatus.unavailable, 'the control plane is stopping');
-    for (const connection of connections.values()) connection.goAway();
+    for (const connection of this.#connections.values()) connection.goAway();
     const cancelTimer = clock.after(graceMs, () => {
-      for (const connection of [...connections.values()]) connection.close();
+      for (const connection of [...this.#connections.values()]) connection.close();
     });
     await closed;
     cancelTimer();
     open.stop();
-    rights.stop();
+    this.#rights.stop();
     events.info.flush();
     events.warning.flush();
   }
-
-  listener.on('connection', entrance.come);
-  server.on('session', onSession);
-  server.on('stream', onStream);
-  server.on('tlsClientError', (error: Error) => {
-    events.warning.report(`xDS: a TLS handshake failed: ${errorText(error)}`, 'tls');
-  });
-
-  return {
-    workers,
-    async start() {
-      const where = `${options.host}:${options.port}`;
-      try {
-        listener.listen({ host: options.host, port: options.port, backlog });
-        await once(listener, 'listening');
-      } catch (error) {
-        const text = `the xDS server cannot listen on ${where}: ${errorText(error)}`;
-        throw new AppError('cannot_start', text, { cause: error });
-      }
-      // A later error of the listener, such as a lack of file descriptors, does not affect open connections.
-      listener.on('error', (error) => {
-        events.warning.report(`xDS: the listener failed: ${errorText(error)}`, 'listener');
-      });
-      return (listener.address() as AddressInfo).port;
-    },
-    refresh: () => {
-      if (stopping === undefined) open.refresh();
-    },
-    stop(graceMs) {
-      stopping ??= stopOnce(graceMs);
-      return stopping;
-    },
-    replaceTls(tls) {
-      // Whether clients need a certificate cannot change after the server is created.
-      const hadClientCa = options.tls?.clientCa !== undefined;
-      if (!('setSecureContext' in server) || hadClientCa !== (tls.clientCa !== undefined)) {
-        throw new AppError('internal', 'TLS and client certificates cannot be switched on or off');
-      }
-      server.setSecureContext(toTlsOptions(tls));
-      caCertificates = toCaCertificates({ ca: tls.clientCa });
-    },
-  };
 }
 
 function isGrpc(contentType: string | undefined): boolean {
