@@ -14,11 +14,15 @@ import { startWorker, type WorkerInProcess } from '../support/worker-in-process.
 
 export const sampleRules = `domain: d
 descriptors:
-  - {key: customer, metadata: { owner: checkout }, rate_limit: { unit: year, requests_per_unit: 3 }}
+  - key: customer
+    metadata: { owner: checkout }
+    rate_limit: { unit: year, requests_per_unit: 3 }
   - key: plan
     value: free
     descriptors:
-      - {key: checkout_by, shadow_mode: true, rate_limit: { unit: year, requests_per_unit: 20 }}
+      - key: checkout_by
+        shadow_mode: true
+        rate_limit: { unit: year, requests_per_unit: 20 }
 `;
 
 /** Reports are sent more often; reported values still stay for some time. */
