@@ -30,7 +30,7 @@ test('a revision that comes while an earlier one fails to be written is kept', a
   lastGood.store(revisionOf('second'));
   await lastGood.settled();
   t.is(recorded.lines.length, 1);
-  t.regex(recorded.lines[0] ?? '', /^warning Revision first cannot be kept for the next start: /);
+  t.regex(recorded.lines[0] ?? '', /^warning Revision first cannot be stored for the next start: /);
   t.is((await lastGood.read())?.id, 'second');
 });
 
