@@ -50,6 +50,13 @@ test('tokens are refilled as the clock advances', (t) => {
   t.is(ask(1_000), 'd.k 0');
 });
 
+test('sliding windows count in whole milliseconds', (t) => {
+  const { ask } = rehearse(
+    '[{key: k, rate_limit: {unit: second, requests_per_unit: 3, algorithm: sliding_window}}]',
+  );
+  t.deepEqual([ask(0), ask(0), ask(0), ask(1_333.9)].slice(2), ['d.k 0', 'd.k over']);
+});
+
 test('a rule that ends is named by its own position while it lasts', (t) => {
   const { ask } = rehearse(
     '[{key: k, value: v, until: 2026-01-01T00:00:01Z, rate_limit: {unit: hour, requests_per_unit: 1}}, {key: k, rate_limit: {unit: hour, requests_per_unit: 5}}]',

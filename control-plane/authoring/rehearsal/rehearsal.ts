@@ -149,7 +149,8 @@ function createTurnedClock(startMs: number): TurnedClock {
     /** Nothing in a rehearsal waits. */
     after: () => () => {},
     turnTo(wallMs) {
-      wall = wallMs;
+      // As of a host's clock: the counters depend on whole milliseconds.
+      wall = Math.floor(wallMs);
       monotonic = Math.max(monotonic, wallMs - startMs);
     },
   };
