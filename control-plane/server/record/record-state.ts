@@ -66,11 +66,13 @@ export interface RecordState {
   readonly peerContentId: string | undefined;
   /** Why the record cannot be read or written at the moment, human-readable. */
   readonly error: string | undefined;
+  /** Whether an error other than a rejection has been logged since the record could last be read or written. */
   readonly isErrorLogged: boolean;
   /** Why the place rejected a write of this control plane, human-readable, until it accepts one or another control
    * plane has written. */
   readonly denied: string | undefined;
-  /** Whether the rejection has been logged since the place last accepted a write. */
+  /** Whether a rejection has been logged since the place last accepted a write: a write of another control plane clears
+   * `denied` alone. */
   readonly isDenialLogged: boolean;
   /** Which text beside the rules could not be read, and where it is now, human-readable. */
   readonly aside: string | undefined;

@@ -354,12 +354,8 @@ function noteAccepted(turn: Turn, { monotonicMs }: Now): Turn {
 
 function noteDenied(turn: Turn, reason: string, now: Now): Turn {
   const { options, isDenialLogged, isErrorLogged } = turn.state;
-  const known = become(turn, {
-    denied: reason,
-    isDenialLogged: true,
-    isErrorLogged: isDenialLogged,
-  });
-  return become(fail(known, toDenied(options, reason), now), { isErrorLogged });
+  const failed = fail(turn, toDenied(options, reason), now, isDenialLogged);
+  return become(failed, { denied: reason, isDenialLogged: true, isErrorLogged });
 }
 
 function noteReachable(turn: Turn): Turn {
@@ -370,12 +366,17 @@ function noteReachable(turn: Turn): Turn {
   return become(reached, { isErrorLogged: false }, { kind: 'log', level: 'notice', text });
 }
 
-function fail(turn: Turn, reason: string, { monotonicMs }: Now): Turn {
+function fail(
+  turn: Turn,
+  reason: string,
+  { monotonicMs }: Now,
+  isLogged = turn.state.isErrorLogged,
+): Turn {
   const text = `Rollout: ${reason}; no step is taken meanwhile`;
   const logged = { kind: 'log', level: 'warning', text } as const;
   const restMs = Math.max(retryMs, turn.state.options.timing.poll);
   const failed = { isErrorLogged: true, error: reason, restUntilMs: monotonicMs + restMs };
-  return become(turn, failed, ...(turn.state.isErrorLogged ? [] : [logged]));
+  return become(turn, failed, ...(isLogged ? [] : [logged]));
 }
 
 function setKnown(
