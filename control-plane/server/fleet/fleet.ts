@@ -108,6 +108,7 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
   const counters = new Counters(clock);
   const ruleRates = new RuleRates(clock);
   const unmatched = new UnmatchedSamples();
+  const names = new SharedNames();
   /** Differs between two starts of this process. */
   const seriesPrefix = randomUUID();
   let seriesCount = 0;
@@ -117,17 +118,6 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
     intervalMs: eventIntervalMs,
     again: 'in-time',
   });
-
-  /** Most workers count the same rules: sharing one text per name makes them faster to find, and saves memory. */
-  const names = new Map<string, string>();
-  function toOwned(name: string): string {
-    const known = names.get(name);
-    if (known !== undefined) return known;
-    if (names.size >= maxSharedNames) names.clear();
-    const text = owned(name);
-    names.set(text, text);
-    return text;
-  }
 
   function isFresh({ figures }: Member): boolean {
     return figures !== undefined && clock.wallMs() - figures.atMs <= staleMs;
@@ -146,24 +136,6 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
     const limited = toLimitedPeriod(report.limited, share / 2);
     if (member.limited?.startMs !== limited.startMs) member.limitedBefore = member.limited;
     member.limited = limited;
-  }
-
-  function* sumLimited(
-    { domain, search }: WantedValues,
-    most: number,
-  ): Generator<void, LimitedList> {
-    const sum = new LimitedSum();
-    const start = domain === undefined ? '' : toTextStart(domain);
-    const isAsked = ({ text }: LimitedValue) =>
-      text.startsWith(start) && (search === undefined || contains(text, search));
-    for (const member of [...members.values()]) {
-      const { limited, limitedBefore } = member;
-      if (limited === undefined || !isFresh(member)) continue;
-      const list = toLimitedList(limited, limitedBefore);
-      sum.add({ ...list, values: list.values.filter(isAsked) });
-      yield;
-    }
-    return sum.read(most);
   }
 
   return {
@@ -197,7 +169,7 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
                 nodeId,
                 newSeries: () => `${seriesPrefix}-${++seriesCount}`,
                 mostRules: () => Math.min(maxCountedRulesOfWorker, maxCountedRules / members.size),
-                toOwned,
+                toOwned: (name) => names.toOwned(name),
               }),
               address,
               get version() {
@@ -250,7 +222,8 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
       }
       return byInstance;
     },
-    limited: (wanted, most) => runInSlices(sumLimited(wanted, most)),
+    limited: (wanted, most) =>
+      runInSlices(summingLimited([...members.values()], isFresh, wanted, most)),
     askCounters: (question) => counters.ask([...members.values()].filter(isFresh), question),
     rules: () => ruleRates.read(),
     ruleSeries: (domain, span) => ruleRates.readSeries(domain, span),
@@ -263,6 +236,41 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
       events.flush();
     },
   };
+}
+
+/** Sums the most limited values of the members that are fresh when their turn comes, in steps. */
+function* summingLimited(
+  members: readonly Member[],
+  isFresh: (member: Member) => boolean,
+  { domain, search }: WantedValues,
+  most: number,
+): Generator<void, LimitedList> {
+  const sum = new LimitedSum();
+  const start = domain === undefined ? '' : toTextStart(domain);
+  const isAsked = ({ text }: LimitedValue) =>
+    text.startsWith(start) && (search === undefined || contains(text, search));
+  for (const member of members) {
+    const { limited, limitedBefore } = member;
+    if (limited === undefined || !isFresh(member)) continue;
+    const list = toLimitedList(limited, limitedBefore);
+    sum.add({ ...list, values: list.values.filter(isAsked) });
+    yield;
+  }
+  return sum.read(most);
+}
+
+/** Most workers count the same rules: sharing one text per name makes them faster to find, and saves memory. */
+class SharedNames {
+  readonly #texts = new Map<string, string>();
+
+  toOwned(name: string): string {
+    const known = this.#texts.get(name);
+    if (known !== undefined) return known;
+    if (this.#texts.size >= maxSharedNames) this.#texts.clear();
+    const text = owned(name);
+    this.#texts.set(text, text);
+    return text;
+  }
 }
 
 function nameOf({ nodeId }: HelloMessage): string {
