@@ -1,7 +1,7 @@
 // The log of both programs: one line per message, in the formats of the reference service.
 // shared/repeated-log.ts limits repeats.
-import { createRequire } from 'node:module';
 import { styleText } from 'node:util';
+import { loadLibrary } from './library.ts';
 import { trimEnd } from './trim-end.ts';
 
 /** The levels from the most severe to the most detailed, by the names that lines have. */
@@ -91,7 +91,7 @@ const levelNumbers = Object.fromEntries(
 
 function createJsonWriter(write: LogOptions['write'], wallMs: () => number) {
   // Loaded only for this format: it takes longer than the rest of the log.
-  const { pino } = createRequire(import.meta.url)('pino') as typeof import('pino');
+  const { pino } = loadLibrary('pino') as typeof import('pino');
   const logger = pino<LogLevel>(
     {
       level: 'trace',

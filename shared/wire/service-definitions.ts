@@ -1,9 +1,7 @@
 // Reads interfaces of proto/.
-import { createRequire } from 'node:module';
 import type { Options } from '@grpc/proto-loader';
+import { loadLibrary } from '../library.ts';
 import { ownPath } from '../own-files.ts';
-
-const load = createRequire(import.meta.url);
 
 /**
  * The services and messages of the files, by their full names. Messages are plain objects: camelCase names, 64-bit
@@ -15,7 +13,7 @@ export function loadDefinitions(
   options: Options = {},
 ): Readonly<Record<string, unknown>> {
   // Loaded only where messages are used: many users of this folder need only names and types.
-  const { loadSync } = load('@grpc/proto-loader') as typeof import('@grpc/proto-loader');
+  const { loadSync } = loadLibrary('@grpc/proto-loader') as typeof import('@grpc/proto-loader');
   const includeDirs = [ownPath('proto')];
   return loadSync([...files], {
     includeDirs,

@@ -1,7 +1,7 @@
 // Regular expressions of settings and mapping files: in RE2's syntax, as their authors use it, and matched in linear
 // time, since the texts come from requests.
-import { createRequire } from 'node:module';
 import type { RE2JS } from 're2js';
+import { loadLibrary } from '../../shared/library.ts';
 
 /** A match as a RegExp returns it. */
 export interface Found extends ArrayLike<string | undefined> {
@@ -17,12 +17,10 @@ export type CompiledPattern =
   | { readonly ok: true; readonly pattern: Pattern }
   | { readonly ok: false; readonly reason: string };
 
-const load = createRequire(import.meta.url);
-
 /** The pattern, or the reason why it is invalid, in RE2's terms. */
 export function compilePattern(source: string): CompiledPattern {
   // Loaded only where a pattern is configured.
-  const { RE2JS: re2 } = load('re2js') as typeof import('re2js');
+  const { RE2JS: re2 } = loadLibrary('re2js') as typeof import('re2js');
   try {
     return { ok: true, pattern: new LinearPattern(source, re2.compile(source)) };
   } catch (error) {

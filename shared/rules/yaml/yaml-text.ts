@@ -1,16 +1,14 @@
 // Parses YAML text into the library's nodes: checks syntax, and bounds the cost of one document. yaml-tree.ts resolves
 // scalars, aliases and merges.
-import { createRequire } from 'node:module';
 import type { CST, ParsedNode, YAMLParseError } from 'yaml';
+import { loadLibrary } from '../../library.ts';
 import { toExcerpt } from '../../text-excerpt.ts';
 import { findOddCharacter } from '../problem/odd-character.ts';
 import type { Reporter } from '../problem/reporter.ts';
 import { conflictHint, describeForeignLine, findConflictMark } from './foreign-syntax.ts';
 
-const load = createRequire(import.meta.url);
-
 /** The library, loaded with the first text that yaml-ordinary.ts leaves to it. */
-export const yamlLibrary = () => load('yaml') as typeof import('yaml');
+export const yamlLibrary = () => loadLibrary('yaml') as typeof import('yaml');
 
 /** The library allocates about 300 bytes for each lexeme; an ordinary rule has 40 of them. */
 const maxLexemes = 2_000_000;

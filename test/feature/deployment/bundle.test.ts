@@ -41,8 +41,8 @@ test('everything that a program loads by its path is in a build, and no module l
   // The first and the last load packages.
   t.deepEqual(others.sort(), [
     'control-plane/server/console/assets.ts',
+    'shared/library.ts',
     'shared/own-files.ts',
-    'worker/metrics/regular-expression.ts',
   ]);
 });
 

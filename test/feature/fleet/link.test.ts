@@ -228,7 +228,7 @@ test('a management server of another make is logged once, and delivers rules as 
   const stream = await server.stream(0);
   stream.send('1', 'a', [limitResource('d', 'd', 0)]);
   const worker = await starting;
-  const isReported = (line: string) => line.includes('accepts no reports from this worker');
+  const isReported = (line: string) => line.includes('rejects reports from this worker');
   await eventually('the failure is logged', () => worker.log.lines.some(isReported));
   t.is(worker.log.lines.filter(isReported).length, 1);
   t.true(worker.log.lines.find(isReported)?.startsWith('info '));

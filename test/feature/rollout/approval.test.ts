@@ -86,5 +86,5 @@ test('an approval on a control plane that does not lead is effective', async (t)
   t.is(approved.exitCode, 0, approved.stdout);
   t.true(approved.stdout.startsWith(`revision ${id} is approved\n`), approved.stdout);
   t.true(has('second'));
-  t.regex(follower.output(), /audit: approve revision [0-9a-f]{12}: they are twins: done/);
+  t.regex(follower.output(), /audit: approve revision [0-9a-f]{12}: they are copies: done/);
 });

@@ -203,7 +203,7 @@ test('the revision saved from another store is not served', async (t) => {
   t.is(served(), 'nothing');
   t.regex(
     log.lines[0] ?? '',
-    /no earlier revision was kept: workers get nothing until there is one$/,
+    /no earlier revision is stored: workers get no rules until there is one$/,
   );
 });
 
@@ -233,7 +233,7 @@ test('a revision that cannot be saved is still served', async (t) => {
   await cache.close();
   t.is(served(), 'a');
   t.true(
-    log.lines.some((line) => /cannot be kept for the next start: .*; it is served/.test(line)),
+    log.lines.some((line) => /cannot be stored for the next start: .*; it is still served/.test(line)),
   );
 });
 

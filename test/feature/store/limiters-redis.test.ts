@@ -70,10 +70,10 @@ test('a server that refuses scripts is reported once, in the log and on the debu
       t.regex(error?.message ?? '', /no scripts \(EVALSHA\), which \w+ needs/);
     }
   }
-  t.is(countLines('it refuses scripts'), 1);
+  t.is(countLines('scripts are refused'), 1);
   t.regex(
     store.log.lines.join('\n'),
-    /error key-value store \S+: it refuses scripts \(EVALSHA\): NOPERM .*; allow the user to run scripts \(ACL SETUSER NAME \+eval \+evalsha\),/,
+    /error key-value store \S+: scripts are refused \(EVALSHA\): NOPERM .*; allow the user to run scripts \(ACL SETUSER NAME \+eval \+evalsha\),/,
   );
   t.regex(
     store.state().detail,
@@ -135,7 +135,7 @@ for (const [code, begin] of Object.entries(failures)) {
     const logged = store.log.lines.filter((line) => line.includes('a decision failed'));
     t.is(logged.length, 1);
     t.true(logged[0]?.includes(`: ${code} `), logged[0]);
-    t.notRegex(store.log.lines.join('\n'), /refuses scripts/);
+    t.notRegex(store.log.lines.join('\n'), /scripts are refused/);
     t.notRegex(store.state().detail, /no scripts/);
     await end();
     t.is((await count(store, [hitOn('token_bucket', 'b')])).error, undefined);

@@ -2,7 +2,6 @@
 // Each call opens its own connection, so that a failover, a new address of the name and renewed credentials apply from
 // the next call on.
 import { randomUUID } from 'node:crypto';
-import { createRequire } from 'node:module';
 import { isIP } from 'node:net';
 import type { Redis } from 'ioredis';
 import { AppError, errorText } from '../../../../shared/errors.ts';
@@ -92,7 +91,7 @@ export class RedisSharedText extends EngineText<Redis> {
     const tls = this.#address.isTls ? await readEngineTls(this.#access) : undefined;
     signal.throwIfAborted();
     // Loaded only where a record is in Redis.
-    const { Redis } = createRequire(import.meta.url)('ioredis') as typeof import('ioredis');
+    const { Redis } = await import('ioredis');
     const redis = new Redis({
       ...this.#address.address,
       ...(tls && {
