@@ -267,18 +267,7 @@ test('a thread that is closed while it parses stops at once, and nothing is left
   t.deepEqual(log.lines, []);
 });
 
-test('a short text that the YAML library reads is large: it may be many rules by its aliases', (t) => {
-  const list = (length: number, toItem: (at: number) => string) =>
-    Array.from({ length }, (_, at) => toItem(at)).join('');
-  const rules = `&rules [${list(60, (at) => `{key: k${at}}, `)}]`;
-  const copies = list(100, (at) => `  - {key: a${at}, descriptors: *rules}\n`);
-  const text = `domain: d\ndescriptors:\n  - {key: a, descriptors: ${rules}}\n${copies}`;
-  const { document } = parseRuleDocument(text, 'd.yaml');
-  const sum = document?.descriptors.reduce(
-    (count, { descriptors }) => count + descriptors.length,
-    0,
-  );
-  t.deepEqual([text.length < 5_000, sum], [true, 6_060]);
-  for (const each of [text, 'domain: |\n  d\n', 'domain: [']) t.true(isLargeText(each), each);
-  t.false(isLargeText('domain: d\n'));
+test('a short text that the YAML library reads is large', (t) => {
+  for (const each of ['a: &b c', 'a: |\n  b\n', 'a: [']) t.true(isLargeText(each), each);
+  t.false(isLargeText('a: b'));
 });
