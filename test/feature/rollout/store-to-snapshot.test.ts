@@ -233,7 +233,9 @@ test('a revision that cannot be saved is still served', async (t) => {
   await cache.close();
   t.is(served(), 'a');
   t.true(
-    log.lines.some((line) => /cannot be stored for the next start: .*; it is still served/.test(line)),
+    log.lines.some((line) =>
+      /cannot be stored for the next start: .*; it is still served/.test(line),
+    ),
   );
 });
 
