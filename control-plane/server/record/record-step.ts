@@ -235,6 +235,13 @@ function noteOwnSetAside(turn: Turn, where: string, now: Now): Turn {
   return noteRecord(logged, stage.read, stage.theirs, now);
 }
 
+/** How the record that was read relates to the one known here. */
+type Comparison =
+  | { readonly kind: 'lost'; readonly how: string }
+  | { readonly kind: 'unwritten' | 'same' }
+  /** `lacks_ends`: the record has them, but what was read does not. */
+  | { readonly kind: 'newer' | 'lacks_ends'; readonly record: RolloutRecord };
+
 /** `theirs`: undefined if it is already known, or there is none. */
 function noteRecord(
   turn: Turn,
@@ -242,33 +249,55 @@ function noteRecord(
   theirs: RolloutRecord | 'damaged' | undefined,
   now: Now,
 ): Turn {
-  const seen = become(turn, { readAtMs: startedMs, isKnown: true });
-  const found = theirs === 'damaged' ? undefined : theirs;
-  const reached = noteReachable(seen);
-  const { known, before } = reached.state;
-  const lost = isShared(turn.state) ? describeLoss(known, version, theirs) : undefined;
-  if (lost !== undefined) {
-    const text = `Rollout: ${turn.state.options.location} ${lost}: what is known here is written again`;
-    const isNews = reached.state.denied === undefined;
-    const logged = isNews ? [{ kind: 'log', level: 'warning', text } as const] : [];
-    return swap(become(reached, {}, ...logged), known.record, false, now, version);
+  const reached = noteReachable(become(turn, { readAtMs: startedMs, isKnown: true }));
+  const { known, denied, options } = reached.state;
+  const compared = compare(reached.state, version, theirs);
+  switch (compared.kind) {
+    case 'lost': {
+      const text = `Rollout: ${options.location} ${compared.how}: what is known here is written again`;
+      const logged = denied === undefined ? [{ kind: 'log', level: 'warning', text } as const] : [];
+      return swap(become(reached, {}, ...logged), known.record, false, now, version);
+    }
+    case 'unwritten':
+      return swap(reached, known.record, false, now, version);
+    case 'same':
+      return end(become(reached, { known: { ...known, version } }), false, now);
+    case 'newer': {
+      const accepted = become(reached, { denied: undefined, before: undefined });
+      return end(setKnown(accepted, version, compared.record, now), false, now);
+    }
+    case 'lacks_ends': {
+      // The version stays the previous one until the ends are written: what was read does not have them.
+      const added = setKnown(
+        become(reached, { denied: undefined }),
+        known.version,
+        compared.record,
+        now,
+      );
+      return swap(added, compared.record, false, now, version);
+    }
   }
-  if (found === undefined) {
+}
+
+function compare(
+  state: RecordState,
+  version: string | undefined,
+  theirs: RolloutRecord | 'damaged' | undefined,
+): Comparison {
+  const { known, before } = state;
+  const how = isShared(state) ? describeLoss(known, version, theirs) : undefined;
+  if (how !== undefined) return { kind: 'lost', how };
+  if (theirs === undefined || theirs === 'damaged') {
     const isUnwritten = before !== undefined && version !== undefined;
     // The others get the record that is known here in place of the damaged one, whoever leads.
-    const isReplaced = isUnwritten || (theirs === 'damaged' && known.record !== emptyRecord);
-    if (isReplaced) return swap(reached, known.record, false, now, version);
-    return end(become(reached, { known: { ...known, version } }), false, now);
+    const isReplaced = theirs === 'damaged' && known.record !== emptyRecord;
+    return { kind: isUnwritten || isReplaced ? 'unwritten' : 'same' };
   }
   const ends = [known.record, before].flatMap((ours) => ours ?? []);
   const add = (theirs: RolloutRecord, ours: RolloutRecord) =>
-    withTakenBackOf(addEnd(theirs, ours, reached.state), ours);
-  const record = ends.reduce(add, found);
-  const isWritten = record === found;
-  const accepted = become(reached, { denied: undefined, before: isWritten ? undefined : before });
-  // Until it is written, the next reading finds an older record.
-  const read = setKnown(accepted, isWritten ? version : known.version, record, now);
-  return isWritten ? end(read, false, now) : swap(read, record, false, now, version);
+    withTakenBackOf(addEnd(theirs, ours, state), ours);
+  const record = ends.reduce(add, theirs);
+  return { kind: record === theirs ? 'newer' : 'lacks_ends', record };
 }
 
 /** Describes how the record that this process has seen was lost: it was removed or replaced by an older one; undefined
@@ -332,10 +361,10 @@ function noteSwapped(turn: Turn, result: SwapResult, now: Now): Turn {
   }
   const failed = noteDenied(turn, result.reason, now);
   const { known } = turn.state;
-  // If no control plane has written a record there, one without an open rollout is stored here.
-  const isNobodys = known.version === undefined && isShared(turn.state);
-  const isOwn = isNobodys && openRolloutOf(record) === undefined;
-  if (!isOwn) return end(failed, false, now);
+  // While the shared place has no record of any control plane, one without an open rollout is stored here alone.
+  const isPlaceEmpty = isShared(turn.state) && known.version === undefined;
+  const isStoredHere = isPlaceEmpty && openRolloutOf(record) === undefined;
+  if (!isStoredHere) return end(failed, false, now);
   return end(reportOutcome(setKnown(failed, undefined, record, now), before), isForJob, now);
 }
 
