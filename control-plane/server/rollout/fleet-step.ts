@@ -1,6 +1,7 @@
 // `step` makes the next state of a fleet from an event, and names the effects, which rollout.ts performs; their results
-// are the next events. A check has two steps: the first serves what is on record, the second puts on record what has
-// happened, and decides. fleet-table.txt lists each event in each state, with its effects. Pure.
+// are the next events. A check has two steps: the first serves what is on record, the second compares the workers with
+// that, puts on record what has happened, and decides. fleet-table.txt lists each event in each state, with its effects.
+// Pure.
 
 import { isDeepStrictEqual } from 'node:util';
 import {
@@ -112,6 +113,8 @@ export function step(state: FleetState, event: FleetEvent, facts: Facts): Turn {
   }
 }
 
+/** The first step of a check. `isChecking` ignores the checks that its changes ask for: a revision that waits would
+ * begin its trial a second earlier, and peers would be asked twice in the same instant. */
 function check(turn: Turn, mayDiffer: boolean, facts: Facts): Turn {
   const { isChecking, isStopped, following } = turn.state;
   if (isChecking || isStopped) return turn;
@@ -123,7 +126,7 @@ function check(turn: Turn, mayDiffer: boolean, facts: Facts): Turn {
   return become(judged, {}, { kind: 'followed' });
 }
 
-/** The second step of a check. */
+/** The second step of a check: its event lists the workers, and what they have, once the first step is performed. */
 function noteFollowed(
   turn: Turn,
   event: Extract<FleetEvent, { kind: 'followed' }>,

@@ -91,11 +91,13 @@ const gatherQuietMs = 5_000;
 const longestGapMs = 2_000;
 /** A broken connection is no evidence yet: most workers reconnect within this time. */
 const reconnectMs = 3_000;
-/** How much later the same moment may appear in another answer of a peer. */
-const answerMs = 2_000;
+/** Peers report how long a worker has been gone: by the delay of the answer, the same departure may appear later. */
+const longestDelayMs = 2_000;
 /** The end of a hold counts as much as its beginning: each slice of this length is also judged by itself, and the last
  * slice ends with the hold. */
 const sliceMs = 10_000;
+/** The number of each slice that begins before all workers of the step have the revision. */
+const beforeHold = Number.NEGATIVE_INFINITY;
 
 export function startWatch(nowMs: number): WatchMemory {
   return {
@@ -113,7 +115,7 @@ function startStep(key: string, nowMs: number, watchedMs: number): Step {
   return {
     ...{ key, sinceMs: nowMs, phase: 'deserted', heldMs: 0 },
     bases: new Map(),
-    slice: { sinceWatchedMs: watchedMs, number: Number.NEGATIVE_INFINITY, bases: new Map() },
+    slice: { sinceWatchedMs: watchedMs, number: beforeHold, bases: new Map() },
     ...{ waiting: new Map(), endedAbsences: new Map() },
   };
 }
@@ -284,7 +286,7 @@ function countGone(
     const { key, forMs } = each;
     const goneAtMs = nowMs - forMs;
     const endedMs = endedAbsences.get(key);
-    const hasReturned = endedMs !== undefined && goneAtMs <= endedMs + answerMs;
+    const hasReturned = endedMs !== undefined && goneAtMs <= endedMs + longestDelayMs;
     const mayReconnect = knownUntilMs - goneAtMs < reconnectMs;
     const isSinceStep = forMs <= nowMs - stepSinceMs;
     if (isSinceStep && !hasReturned && !mayReconnect) left.set(key, each);
@@ -310,8 +312,7 @@ function judge(
   const ofStep = judgeSince(bases, bases, workers, observation, hadTime);
   const ofSlice = judgeSince(sliceBases, bases, workers, observation, hadTime && isLong);
   const holdMs = observation.pools.steps[observation.open?.step ?? 0]?.holdMs ?? 0;
-  const number =
-    step.heldMs > 0 ? Math.floor((step.heldMs - holdMs) / sliceMs) : Number.NEGATIVE_INFINITY;
+  const number = step.heldMs > 0 ? Math.floor((step.heldMs - holdMs) / sliceMs) : beforeHold;
   const isDue = isLong || number !== step.slice.number;
   const judgement: Judgement = isWorse(ofSlice, isDue, ofStep)
     ? { ...ofSlice, text: `in the last ${formatDuration(lastedMs)}: ${ofSlice.text}` }

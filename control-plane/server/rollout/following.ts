@@ -246,8 +246,8 @@ export function catchUp(before: Following, facts: Facts, isUnwritten: boolean): 
   if ([inForce?.content, trial?.content].includes(wanted.content)) return nothing;
   // The record was written by another version, which computes content ids differently.
   if (inForce?.revision.id === wanted.revision) return nothing;
-  // The record will follow what this control plane gave to all workers by itself, unless that was rolled out in steps:
-  // then it only took the revision for what it already served.
+  // `remember` puts on record what this control plane gave to all workers by itself, unless that was rolled out in
+  // steps: then it only took the revision for what it already served.
   const isNewest = inForce?.revision.id === newest?.revision.id && newest?.isHeldBack === false;
   const isOfRollout = known.record.rollout?.revision === inForce?.revision.id;
   const willBeOnRecord = inForce?.isAtOnce && !isOfRollout && (isNewest || isUnwritten);
