@@ -54,7 +54,7 @@ const verdictJson = Type.Object({
   by: shown,
   /** The wall time in milliseconds. */
   atMs: Type.Number(),
-  /** For a revision that is held back: the content in force of which it would remove too much. */
+  /** For a revision that is held back: the content in force of which it would remove too much, if any was on record. */
   against: Type.Optional(content),
   /** The id of the rollout that the verdict ended. */
   rollout: Type.Optional(Type.String({ maxLength: 64 })),

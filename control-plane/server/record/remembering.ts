@@ -78,9 +78,9 @@ export function remember(before: Memory, happened: Happened): Turn {
   const invalid = oldest && findOutcome(oldest, happened);
   const local = invalid?.kind === 'stored_locally' ? [invalid] : [];
   const shared = invalid?.kind === 'write' ? invalid : undefined;
-  // The history lists the earlier outcome first.
-  const isBeforeInForce = oldest !== undefined && oldest.atMs < (snapshots.inForce?.sinceMs ?? 0);
-  if (isBeforeInForce && shared !== undefined) return { memory, effects: [shared] };
+  // Outcomes are listed in the order in which they are written.
+  const isEarlierOutcome = oldest !== undefined && oldest.atMs < (snapshots.inForce?.sinceMs ?? 0);
+  if (isEarlierOutcome && shared !== undefined) return { memory, effects: [shared] };
   const { compared, write } = compareInForce(memory.compared, happened);
   const next = write ?? shared ?? findHeldBack(happened) ?? findInForceOutcome(happened);
   return { memory: { ...memory, compared }, effects: next ? [...local, next] : local };
@@ -118,12 +118,10 @@ function compareInForce(
   if (content === before && !isWantedAgain(inForce, record)) return { compared: before };
   // Not compared before another control plane needs it and it is for the record.
   if (!isShared(happened) || !isForRecord(snapshots)) return { compared: undefined };
-  // A revision that came from the record is not written again, even if another one has followed meanwhile. What is
-  // served for lack of anything known never counts against a record.
-  const isSettled = (record: RolloutRecord) =>
-    isAtOnce
-      ? record.inForce[0]?.content === content
-      : record.inForce.length > 0 || openRolloutOf(record) !== undefined;
+  const isOnRecord = (record: RolloutRecord) => record.inForce[0]?.content === content;
+  // What came from the record, or is served for lack of anything known, replaces nothing that is on record meanwhile.
+  const isPreceded = (record: RolloutRecord) =>
+    !isAtOnce && (record.inForce.length > 0 || openRolloutOf(record) !== undefined);
   // The removals of this revision are known on record but were not known here when it was served: following.ts returns
   // to the revision before.
   const isHeldBack = (record: RolloutRecord) =>
@@ -131,7 +129,7 @@ function compareInForce(
     heldBackOf(record, { ...inForce, earlierVerdict: newest?.earlierVerdict }) !== undefined;
   const details = { reason: '', by: '', atMs: sinceMs };
   const change: ChangeRecord = (record) =>
-    isSettled(record) || isHeldBack(record)
+    isOnRecord(record) || isPreceded(record) || isHeldBack(record)
       ? undefined
       : withInForce(record, { revision: revision.id, content }, details);
   const write = change(record) && ({ kind: 'write', change, otherwise: 'compare_again' } as const);

@@ -162,8 +162,8 @@ export function mayRemove(revision: RevisionInfo, allowsRemoval: boolean): boole
   return allowsRemoval || hasTrailer(revision, allowRemovalTrailer);
 }
 
-/** The earlier verdict on a revision that has become the newest one after `before`; `seen`: ids of the revisions that
- * have been the newest. */
+/** The verdict that counts as earlier for a revision that has become the newest one after `before`; undefined if the
+ * verdict on record is about the try that begins now. `seen`: ids of the revisions that have been the newest. */
 export function findEarlierVerdict(
   revision: Revision,
   content: string | undefined,
@@ -173,11 +173,14 @@ export function findEarlierVerdict(
   if (content === undefined) return undefined;
   const { id } = revision;
   const verdict = memory.verdictOf(id, content);
-  if (hasTrailer(revision, againTrailer) && verdict?.revision !== id) return verdict;
+  const isOnRevision = verdict?.revision === id;
+  if (!isOnRevision && hasTrailer(revision, againTrailer)) return verdict;
+  // After a start the try on record continues; with the same content, the try of the previous revision.
   if (before === undefined) return undefined;
   if (contentOf(before) === content) return before.earlierVerdict;
-  // Other control planes found the revision earlier: their verdict is about this try.
-  return verdict?.revision === id && !seen.has(id) ? undefined : verdict;
+  // Other control planes found the revision earlier, and have judged this try.
+  const isOnThisTry = isOnRevision && !seen.has(id);
+  return isOnThisTry ? undefined : verdict;
 }
 
 /** Whether the revision returns to content that all workers had before: that is an undo, which needs no steps. */
@@ -277,7 +280,8 @@ export function takenBackBy<Found extends Verdict>(
   return newest && isReplaced(newest.reason) && newest.revision !== revision ? undefined : newest;
 }
 
-/** The verdict that holds this try back. A removal depends not on the try, but on the rules that all workers have. */
+/** The verdict that holds this try back. A removal depends not on the try, but on the rules that all workers have: those
+ * of `against`. Without `against` nothing was in force on record: the verdict is about the try, like the others. */
 export function heldBackBy<Found extends Verdict>(
   verdict: Found | undefined,
   earlierVerdict: Verdict | undefined,

@@ -14,8 +14,8 @@ export interface Verdict {
   readonly revision: string;
   readonly outcome: 'held_back' | 'approved' | 'taken_back';
   readonly reason: string;
-  /** Only of `held_back`: the content that was in force for all workers, from which the revision would remove too much.
-   * An older control plane does not include it. */
+  /** Only of `held_back`: the content that was in force for all workers, from which the revision would remove too much;
+   * undefined if none was on record. */
   readonly against?: string;
   /** The person who gave the verdict. */
   readonly by?: string;
