@@ -215,7 +215,9 @@ function addHost(scope: Scope, host: TreeMap, ofAll: Settings): void {
   addLimits(scope, mapsOf(host, 'rate_limits'), routes.length === 0 ? ofHost : senders);
 }
 
-/** Returns the filters that send the limits of the virtual host for requests of this route. */
+/** Returns the filters that send the limits of the virtual host for requests of this route: the filter's own replace
+ * them (`RateLimitPerRoute.rate_limits`), else `RateLimitPerRoute.vh_rate_limits` of the route or of its cluster
+ * decides: IGNORE, INCLUDE, or OVERRIDE, which a route with limits of its own does. */
 function addRoute(above: Scope, route: TreeMap, ofHost: Settings): Settings {
   const action = mapOf(route, 'route');
   if (action === undefined) return [];

@@ -205,8 +205,9 @@ function insertAt(lasting: Given, ending: Given, asked: LiftUntil, at: number): 
   const base = ending ?? lasting;
   if (base === undefined) throw refuseWithoutLimit(asked);
   if (ending !== undefined && !isCopyOf(ending, lasting)) {
-    const isReplaced = isLast ? isLifted(ending) : untilMs <= (ending.untilMs ?? 0);
-    if (!isReplaced) throw refuseOtherEnd(ending);
+    // The last entry's lift is replaced; a rule above it stays, if the lift below it ends no later.
+    const isCompatible = isLast ? isLifted(ending) : untilMs <= (ending.untilMs ?? 0);
+    if (!isCompatible) throw refuseOtherEnd(ending);
   }
   if (base.shareThreshold && base.descriptors.length > 0) {
     const detail = `${toName(asked)} cannot be lifted by itself: the values of ${toCompositeKey(base.key, base.value)} count together, and so do the rules below it`;
@@ -290,7 +291,7 @@ function isLifted({ rateLimit }: RuleDescriptor): boolean {
   return rateLimit?.unlimited === true;
 }
 
-/** Whether the rule exists only for the lifts below it: it has the limit of `chosen`. */
+/** Whether the rule exists only for the lifts below it: it has the limit of `lasting`. */
 function isCopyOf(ending: RuleDescriptor, lasting: Given): boolean {
   const own = (rule: RuleDescriptor) =>
     toFlowText(
@@ -338,7 +339,8 @@ interface Wanted {
   readonly chain: readonly string[];
 }
 
-/** Whether the new document has the wanted rules, and is otherwise unchanged. */
+/** Whether the new document has the wanted rules, and is otherwise unchanged: `changeText` edits by
+ * positions, and does not know what else the notation of the file (anchors, brackets) makes of that. */
 function isOnlyChange(
   { document: after }: ParsedDocument,
   before: RuleDocument,

@@ -1,4 +1,6 @@
-// The status of a fleet, from what each of its control planes reports; also asks the others for theirs.
+// The status of a fleet, from what each of its control planes reports; also asks the others for theirs. Each makes its
+// own status (status-report.ts) with the facts for its notices; here verdict.ts combines all of them into one verdict,
+// the figures are added, and notices.ts makes sentences of the facts.
 import { type Clock, repeatAfter } from '../../../shared/clock.ts';
 import { toCountText } from '../../../shared/count-text.ts';
 import type { ExchangeAsk } from '../record/peers/exchange.ts';

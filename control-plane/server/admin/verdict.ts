@@ -91,13 +91,13 @@ function judgeNewest({ known }: Answers): Verdict | undefined {
 
 function judgeRefused(all: Answers): Verdict | undefined {
   const { answers, known, question, difference } = all;
-  // An approval at one control plane is followed by the others.
-  const isLetThrough = known.some(({ status: { newest } }) => newest?.valid);
-  const isOnItsWay = (status: StatusJson) =>
+  // An approval at one control plane is followed by the others: where it has arrived, the revision is valid.
+  const isApprovedSomewhere = known.some(({ status: { newest } }) => newest?.valid);
+  const isApprovalOnItsWay = (status: StatusJson) =>
     status.verdict === 'held_back' &&
-    (question.isApproved === true || (isLetThrough && isForRemoval(status)));
+    (question.isApproved === true || (isApprovedSomewhere && isForRemoval(status)));
   const refused = known.find(
-    (each) => isRefused(each.status) && isMeant(each) && !isOnItsWay(each.status),
+    (each) => isRefused(each.status) && isMeant(each) && !isApprovalOnItsWay(each.status),
   );
   if (refused === undefined) return undefined;
   const { verdict, text, controlPlanes } = refused.status;
@@ -185,7 +185,8 @@ function findDifference(known: readonly Answered[]): string | undefined {
   return `the control planes serve different revisions: ${each.join(', ')}`;
 }
 
-/** Whether a revision is held back because it removes most limits. */
+/** Whether a revision that is held back waits because it removes most limits: one that cannot be divided into steps
+ * waits as well, but is valid everywhere. */
 function isForRemoval({ newest }: StatusJson): boolean {
   return newest?.valid === false;
 }
@@ -205,7 +206,7 @@ function isUnsettled({ verdict }: StatusJson): boolean {
   return verdict !== 'in_force' && verdict !== 'no_workers';
 }
 
-/** An older control plane reports only the newest revision. */
+/** `not_known`: its answer does not locate the requested revision. */
 function positionOf(
   { asked, newest }: StatusJson,
   revision: string | undefined,
