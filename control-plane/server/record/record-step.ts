@@ -361,9 +361,9 @@ function noteSwapped(turn: Turn, result: SwapResult, now: Now): Turn {
   }
   const failed = noteDenied(turn, result.reason, now);
   const { known } = turn.state;
-  // While the shared place has no record of any control plane, one without an open rollout is stored here alone.
-  const isPlaceEmpty = isShared(turn.state) && known.version === undefined;
-  const isStoredHere = isPlaceEmpty && openRolloutOf(record) === undefined;
+  // While no control plane has written a shared record, one without an open rollout is stored here alone.
+  const isWithoutRecord = isShared(turn.state) && known.version === undefined;
+  const isStoredHere = isWithoutRecord && openRolloutOf(record) === undefined;
   if (!isStoredHere) return end(failed, false, now);
   return end(reportOutcome(setKnown(failed, undefined, record, now), before), isForJob, now);
 }
