@@ -81,7 +81,7 @@ function ofScheme<Credentials>(
   };
 }
 
-/** Admits a request while `take` allows it, else answers 429; it does not authenticate callers. */
+/** Admits a request while `isAllowed` returns true, else answers 429; it does not authenticate callers. */
 export function limited(isAllowed: (request: RoutedRequest) => MaybePromise<boolean>): Guard {
   const ask = (request: RoutedRequest) => toNative(isAllowed(request));
   const admit = (_request: RoutedRequest, passed: unknown): void => {

@@ -82,7 +82,7 @@ function millisecondsOf(pattern: RegExp, text: string): number {
   return cpuMs() - before;
 }
 
-/** The minimum of several measurements, stopping at `enough`: the first ones may compile the pattern. */
+/** The minimum of several measurements, stopping at `enoughMs`: the first ones may compile the pattern. */
 function leastMsOf(pattern: RegExp, text: string, enoughMs: number): number {
   let leastMs = Number.POSITIVE_INFINITY;
   for (let round = 0; round < 5 && leastMs > enoughMs; round++)

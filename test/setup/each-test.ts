@@ -79,8 +79,7 @@ function createTest(fileUrl: string): TestFn {
 // biome-ignore lint/suspicious/noExplicitAny: ava's chain has many call signatures, which are not read
 type Chain = any;
 
-/** `serial`, `skip`, `skipIf(...)`, `after.always` and the like return further chains. Without a prefix it is a
- * hook's. */
+/** `serial`, `skip`, `after.always` and the like return further chains. Without a prefix it is a hook's. */
 function wrap(chain: Chain, path: string, prefix: string | undefined): Chain {
   return new Proxy(chain, {
     apply(target, self, args) {

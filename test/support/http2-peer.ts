@@ -70,7 +70,7 @@ export async function createHttp2Peer({ port, tls }: Http2PeerOptions) {
   });
   socket.setNoDelay(true);
 
-  /** Resolves with the result of `look`; rejects when the connection or the time ends before. */
+  /** Resolves with the result of `check`; rejects when the connection or the time ends before. */
   function find<T>(what: string, timeoutMs: number, check: () => T | undefined): Promise<T> {
     return new Promise((resolve, reject) => {
       const fail = (why: string) => reject(new Error(`${why} in vain for ${what}: ${describe()}`));

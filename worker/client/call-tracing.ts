@@ -20,7 +20,7 @@ export interface CallSpan {
   end(statusName: string, peer: string, failure: string | undefined): void;
 }
 
-/** Failures to send spans are passed to `say`. */
+/** Failures to send spans are passed to `print`. */
 export function startClientTracer(
   protocol: TraceProtocol,
   print: (text: string) => void,

@@ -32,7 +32,7 @@ export function noMatchCounter(metrics: Metrics, domain: string): Counter {
   return metrics.counter(`ratelimit.service.no_match.${domain}`);
 }
 
-/** `take` is called with each sample immediately. */
+/** `onSample` is called with each sample immediately. */
 export function createUnmatchedSampler(
   metrics: Metrics,
   onSample: (sample: UnmatchedSample) => void,

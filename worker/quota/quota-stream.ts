@@ -65,7 +65,7 @@ export interface QuotaStreamHost {
   added(member: Member): void;
   reported(member: Member, usage: BucketUsage): void;
   removed(member: Member): void;
-  /** Schedules calls of `take` until no message waits. */
+  /** Schedules calls of `drain` until no message waits. */
   drainSoon(stream: QuotaStream): void;
   /** Schedules a call of `flush` at the end of this turn. */
   flushSoon(stream: QuotaStream): void;

@@ -152,7 +152,7 @@ export class AdsReport {
     this.#retainedNames = [];
   }
 
-  /** Call it when a version is not, or only partly, in force; `kept` names what remains from earlier versions. */
+  /** Call it when a version is not, or only partly, in force; `retained` names what remains from earlier versions. */
   noteRefusal(version: string, text: string, retained: readonly string[]): void {
     this.#refusal = `version ${toShown(version)} at ${this.#now()}\n${text}`;
     this.#retainedNames = retained;

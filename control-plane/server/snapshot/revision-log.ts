@@ -38,7 +38,7 @@ export function describeRestored(
   return { kind: 'log', level: 'warning', text };
 }
 
-/** `kept` is the id of the revision that stays in force; `store` the description of the store. */
+/** `inForce` is the id of the revision that stays in force; `store` the description of the store. */
 export function describeRefused(
   revision: RevisionInfo,
   problems: readonly Problem[],

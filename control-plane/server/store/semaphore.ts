@@ -55,7 +55,7 @@ export class SharedSemaphore {
     this.#share = share;
   }
 
-  /** As `Semaphore.take`. With `caller` undefined, callers are not distinguished. */
+  /** As `Semaphore.acquire`. With `caller` undefined, callers are not distinguished. */
   async acquire(signal: AbortSignal | undefined, caller?: string): Promise<AsyncDisposable> {
     await using slots = new AsyncDisposableStack();
     if (caller !== undefined) {

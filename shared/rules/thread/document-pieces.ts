@@ -42,7 +42,7 @@ export interface DocumentPiece {
 
 type Head = Pick<RuleDocument, 'file' | 'domain'> & {
   readonly point: Point;
-  /** Whether `place` includes the text of its line. */
+  /** The text of the line of `point`, if the position has it. */
   readonly line: string | undefined;
   /** The number of descriptors directly below. */
   readonly children: number;

@@ -572,7 +572,7 @@ export class SteppedFleet {
     return at !== -1 && at <= newestAt && !this.dropped.has(id);
   }
 
-  /** Like Rollout.tellPeer. */
+  /** Like the `askPeers` of `RolloutDeps`, for one peer. */
   #ask(plane: SteppedPlane, peer: SteppedPlane, record: string, undoes: boolean) {
     const url = peer.name;
     const isAway = plane.isCutOff || peer.isCutOff || peer.isStanding || peer.fleet === undefined;

@@ -11,7 +11,7 @@ const inForce = { verdict: 'in_force', text: '', newest, workers, disagreements:
 const reported = 'revision 111111111111 is in force on all 2 connected workers\n';
 const pending = { ...inForce, verdict: 'pending', text: 'not yet' };
 
-/** Accepts connections, and sends only `said` on them. */
+/** Accepts connections, and sends only `answered` on them. */
 async function listenInSilence(t: ExecutionContext, answered = ''): Promise<string> {
   const server = createTcpServer((socket) => void socket.write(answered));
   return `http://127.0.0.1:${await listenFor(t, server)}`;

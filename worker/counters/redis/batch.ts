@@ -31,7 +31,7 @@ export interface Settling {
 export interface Round {
   /** Commands whose replies `receive` gets; empty when everything is answered. */
   readonly commands: readonly CommandText[];
-  /** EXPIRE commands to send beside the batch, which does not wait for them: their replies go to `confirm`. */
+  /** EXPIRE commands to send beside the batch, which does not wait for them: `confirmExpire` is called for each that sets a lifetime. */
   readonly expires: readonly Increment[];
 }
 

@@ -122,7 +122,7 @@ export class Session implements StreamHost, FrameHandler {
     this.output.windowUpdate(0, limits.connectionWindowBytes - defaultWindowBytes);
   }
 
-  /** The bytes to send; see `Sender.outputTaken`. */
+  /** The bytes to send; see `Sender.outputWritten`. */
   get output(): Output {
     return this.sender.output;
   }

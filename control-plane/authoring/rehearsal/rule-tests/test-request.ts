@@ -25,7 +25,7 @@ export interface Ask {
 /** An expected value in the file. */
 export interface Expectation {
   readonly name: string;
-  /** In the format of `Answer`; undefined where the key has no value. */
+  /** In the format of the actual value (run-tests.ts); undefined where the key has no value. */
   readonly wanted: string | undefined;
   readonly offset: number;
   readonly path: string;
