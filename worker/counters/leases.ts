@@ -194,6 +194,7 @@ export class Leases {
         // The share exceeds what remains: its hits are returned if they were counted. The request alone may still fit.
         if (sent.limiter?.window.countsOver !== false) this.#release(lease, asked);
         this.#retain(lease, unusedBefore);
+        // A share would not fit for the next requests either: they ask for none until the store has answered one.
         lease.remaining = 0;
         this.#countAlone(request, hit);
         return;
@@ -294,7 +295,10 @@ function isAtLowest({ after, limit, limiter }: Hit): boolean {
   return window?.algorithm === 'token_bucket' && window.countsOver && after >= 2 * limit;
 }
 
-/** The copy that a lease retains: the hit of a decision also has its match, and with it texts of the request. */
+/**
+ * The copy that a lease retains. Its fields are listed, as `...hit` would also copy what a decision's hit has beyond
+ * them: its match, and with it texts of the request.
+ */
 function toSent(hit: Hit, hits: number): Hit {
   const { key, mapKey, exactHits, refund, limit, windowSeconds } = hit;
   const { limiter, lease, unit, descriptorIndex, stopsOthers, after } = hit;

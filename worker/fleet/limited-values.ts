@@ -194,9 +194,9 @@ export class LimitedValues implements OverLimitObserver {
     for (const [domain, count] of share.failures) this.#addFailures(domain, count);
     this.#missed += share.unlistedAtMost;
     for (const { key, item, count, error } of share.values) {
-      // So much is added to all values by `#missed`.
-      const known = Math.min(count, share.unlistedAtMost);
-      const [more, unsure] = [count - known, Math.max(0, error - known)];
+      // `drainPeriod` adds `#missed` to the count and the error of each value: this part of both is in it already.
+      const missed = Math.min(count, share.unlistedAtMost);
+      const [more, unsure] = [count - missed, Math.max(0, error - missed)];
       if (more > 0 && !this.#sketch.count(key, more, unsure))
         this.#sketch.insert(key, item, more, unsure);
     }

@@ -63,6 +63,7 @@ export class SpaceSaving<Item> {
     entry.key = key;
     entry.item = item;
     entry.error = least + error;
+    // The inherited count has the variance of the samples by which it was counted.
     entry.variance += variance;
     this.#sink(entry, least + count);
   }

@@ -34,20 +34,22 @@ export function readRateLimit(fields: MapReader, descriptor: MapReader): RateLim
   }
   if (unlimited === true) refuseIdleKeys(fields, shapeKeys, 'when unlimited', 'remove it');
   if (unlimited === false) {
-    // A rate such as 100/minute in one of the two fields contains both values: one mistake.
+    // Each mistake is reported once: a missing key is not if `checkKeys` has reported its probable misspelling, or if
+    // the other field has a rate such as 100/minute, which is reported there and contains both values.
     const isRate = (name: string) => toRate(sourceOf(fields.node, name)) !== undefined;
-    const isExplained = (name: string) =>
+    const isAbsenceReported = (name: string) =>
       findings.explainsAbsence(name) ||
       findings.explainsAbsence('unlimited') ||
       isRate(name === 'unit' ? 'requests_per_unit' : 'unit');
-    if (isBare(fields, descriptor) && !isExplained('unit')) {
+    if (isBare(fields, descriptor) && !isAbsenceReported('unit')) {
       const hint = 'write a mapping such as {unit: minute, requests_per_unit: 3}';
       fields.error('invalid-unit', 'unit', "invalid rate limit unit ''", hint);
     } else {
-      const isUnitAlreadyReported =
-        unitText === undefined || (unitText === '' && isExplained('unit'));
-      if (!isUnitAlreadyReported && unit === undefined) reportUnit(unitText, fields, descriptor);
-      checkCount(count, fields, descriptor, isExplained('requests_per_unit'));
+      // `readText` returns undefined for what it has reported.
+      const isUnitReported =
+        unitText === undefined || (unitText === '' && isAbsenceReported('unit'));
+      if (!isUnitReported && unit === undefined) reportUnit(unitText, fields, descriptor);
+      checkCount(count, fields, descriptor, isAbsenceReported('requests_per_unit'));
     }
   }
   const name = readText(fields, 'name') ?? '';
@@ -259,10 +261,10 @@ function checkCount(
   count: number | undefined,
   fields: MapReader,
   descriptor: MapReader,
-  isAbsenceExplained: boolean,
+  isAbsenceReported: boolean,
 ): void {
   const name = 'requests_per_unit';
-  if (!fields.has(name) && !isAbsenceExplained) {
+  if (!fields.has(name) && !isAbsenceReported) {
     const hint = strayHint(name, descriptor) ?? 'write 0 to block everything';
     fields.error('missing-limit', name, `${name} is missing`, hint);
   }

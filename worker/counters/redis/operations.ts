@@ -203,7 +203,8 @@ export class Increment extends Operation {
       // A proxy let the EXPIRE overtake the increment: the counter was created later.
       this.lacksExpire = expireReply === 0 && isCounted;
     } else if (!isCounted || counter === this.#sum) {
-      // The counter is new. An increment without an answer may have created it, which the next reply would not show.
+      // The counter after these hits is their sum: it was missing before, or 0. An increment without an answer may have
+      // created it, which the next reply would not show.
       this.deps.knownExpiries.forget(this.key);
       this.lacksExpire = isCounted;
     }

@@ -72,18 +72,21 @@ export interface StreamHost extends Budget {
 
 // Every call has a stream, so fields that most calls never need are allocated lazily.
 export class Stream implements UnaryCall {
+  readonly #host: StreamHost;
   readonly id: number;
   /** Replaced by `noHead` when the call is abandoned. */
   head: RequestHead;
   /** Bytes held for the head. */
   readonly headBytes: number;
-  readonly #host: StreamHost;
   readonly #method: GrpcMethod | undefined;
 
   /** Whether the caller may still send. */
   remoteOpen: boolean;
   #state: StreamState = 'receiving';
-  /** Whether a method or a decompression is still at work after the end of its call, which ignores the result. */
+  /**
+   * Whether a method or a decompression is still at work after the end of its call, which ignores the result. Beside the
+   * state, because that work may end before or after the state changes from `ending` to `ended`.
+   */
   #isAbandoned = false;
 
   /** Windows: the bytes that the caller may send, and those that this side may send. */
@@ -112,6 +115,7 @@ export class Stream implements UnaryCall {
   /** Arrival time of the request's end, if its message is in `#input`. */
   #endedMs = 0;
 
+  /** In the order of the fields. Not one object: it would be a further allocation for each call. */
   constructor(
     host: StreamHost,
     id: number,

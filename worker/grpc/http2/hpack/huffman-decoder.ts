@@ -64,16 +64,17 @@ export function measureHuffmanValue(bytes: Buffer, start: number, end: number): 
   if (2 * (end - start) > scratch.length) return undefined;
   let state = 0;
   let length = 0;
-  let all = 0;
+  /** The bits that any step has: from `controlShift` on only the flag, which is the highest field. */
+  let union = 0;
   for (let position = start; position < end; position++) {
     const step = steps[state | (bytes[position] ?? 0)] ?? 0;
     scratch[length] = step;
     scratch[length + 1] = step >>> secondSymbolShift;
     length += (step >>> countShift) & countMask;
     state = step & stateMask;
-    all |= step;
+    union |= step;
   }
-  if (endings[state >>> stateShift] !== 1 || all >>> controlShift !== 0) return undefined;
+  if (endings[state >>> stateShift] !== 1 || union >>> controlShift !== 0) return undefined;
   return hasBlankEnds(scratch, 0, length) ? undefined : length;
 }
 
