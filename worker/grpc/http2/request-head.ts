@@ -1,5 +1,5 @@
 // Reads a request's head from the fields of a header block, by the rules of RFC 9113 section 8 for requests and gRPC's
-// for its own headers. The call answers.
+// for its own values. The call answers.
 import { type GrpcErrorStatus, grpcStatus } from '../../../shared/grpc/status.ts';
 import { parseGrpcTimeout } from './grpc-timeout.ts';
 import type { HeaderField } from './hpack/header-field.ts';
@@ -72,18 +72,24 @@ const grpcContentType = /^application\/grpc(?:$|[+;])/;
 const namePattern = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 const valuePattern = /^(?![ \t])[^\0\r\n]*(?<![ \t])$/;
 
+/** The values that a head is made from, as far as they were read. */
+class HeadValues {
+  method: string | undefined;
+  scheme: string | undefined;
+  path: string | undefined;
+  authority: string | undefined;
+  host: string | undefined;
+  contentType = '';
+  encoding = '';
+  timeoutMs: number | undefined;
+  /** A grpc-timeout that cannot be parsed. */
+  badTimeout: string | undefined;
+  contentLength: number | undefined;
+}
+
 /** Throws MalformedRequest. */
 export function readRequestHead(fields: readonly HeaderField[], listBytes: number): RequestHead {
-  let httpMethod: string | undefined;
-  let scheme: string | undefined;
-  let path: string | undefined;
-  let authority: string | undefined;
-  let host: string | undefined;
-  let contentType = '';
-  let encoding = '';
-  let timeoutMs: number | undefined;
-  let badTimeout: string | undefined;
-  let contentLength: number | undefined;
+  const values = new HeadValues();
   let pseudoFieldsOver = false;
   for (let index = 0; index < fields.length; index++) {
     const field = fields[index] as HeaderField;
@@ -95,52 +101,47 @@ export function readRequestHead(fields: readonly HeaderField[], listBytes: numbe
       case meanings.plain:
         break;
       case meanings.method:
-        httpMethod = once(httpMethod, field);
+        values.method = once(values.method, field);
         break;
       case meanings.scheme:
-        scheme = once(scheme, field);
+        values.scheme = once(values.scheme, field);
         break;
       case meanings.path:
-        path = once(path, field);
+        values.path = once(values.path, field);
         break;
       case meanings.authority:
-        authority = once(authority, field);
+        values.authority = once(values.authority, field);
         break;
       case meanings.host:
-        host = field.value;
+        values.host = field.value;
         break;
       case meanings.contentType:
-        contentType = field.value;
+        values.contentType = field.value;
         break;
       case meanings.encoding:
-        encoding = field.value;
+        values.encoding = field.value;
         break;
       case meanings.timeout:
-        timeoutMs = parseGrpcTimeout(field.value);
-        if (timeoutMs === undefined) badTimeout = field.value;
+        values.timeoutMs = parseGrpcTimeout(field.value);
+        if (values.timeoutMs === undefined) values.badTimeout = field.value;
         break;
       case meanings.contentLength:
-        contentLength = readContentLength(contentLength, field);
+        values.contentLength = readContentLength(values.contentLength, field);
         break;
       default:
         throw new MalformedRequest(`field ${JSON.stringify(field.name)} is not allowed`);
     }
   }
-  if (httpMethod === undefined || scheme === undefined || path === undefined || path === '') {
+  const { method, scheme, path, authority, host } = values;
+  if (method === undefined || scheme === undefined || path === undefined || path === '') {
     throw new MalformedRequest('one of :method, :scheme and :path is missing');
   }
   if (host !== undefined && authority !== undefined && host !== authority) {
     throw new MalformedRequest('host and :authority differ');
   }
-  return {
-    path,
-    refusal: findRefusal(httpMethod, contentType, badTimeout),
-    encoding,
-    timeoutMs,
-    contentLength,
-    fields,
-    listBytes,
-  };
+  const { contentType, encoding, timeoutMs, badTimeout, contentLength } = values;
+  const refusal = findRefusal(method, contentType, badTimeout);
+  return { path, refusal, encoding, timeoutMs, contentLength, fields, listBytes };
 }
 
 /** The head of a call whose answer is no longer awaited. */
@@ -165,12 +166,12 @@ export const oversizedHead: RequestHead = {
 };
 
 function findRefusal(
-  httpMethod: string,
+  method: string,
   contentType: string,
   badTimeout: string | undefined,
 ): Refusal | undefined {
-  if (httpMethod !== 'POST') {
-    const text = `this port speaks gRPC: POST is allowed, not ${httpMethod.slice(0, longestShownMethod)}`;
+  if (method !== 'POST') {
+    const text = `this port speaks gRPC: POST is allowed, not ${method.slice(0, longestShownMethod)}`;
     return { kind: 'http', status: 405, text };
   }
   if (!grpcContentType.test(contentType)) {

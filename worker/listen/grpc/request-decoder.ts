@@ -23,14 +23,17 @@ export type Decoded<Message> =
 
 /** Shared, since a message is decoded without interruption. */
 const reader = new WireReader();
-/** The state of the request being decoded: its limits, and the number of entries so far. */
-let bounds = defaultRequestBounds;
-let entryCount = 0;
-/** The hash of the entries of the current descriptor so far. */
-let entriesHash = 0;
-/** Where decoding has failed, as far as is known; a decodable request sets neither. */
-let failedDescriptor: number | undefined;
-let failedKey = '';
+/** The request being decoded. Reset by each, rather than allocated for it. */
+const current = {
+  bounds: defaultRequestBounds,
+  /** The entries so far, of all descriptors. */
+  entryCount: 0,
+  /** The hash of the entries of the current descriptor so far. */
+  entriesHash: 0,
+  /** Where decoding has failed, as far as is known; a decodable request sets neither. */
+  failedDescriptor: undefined as number | undefined,
+  failedKey: '',
+};
 
 /**
  * Accepts what proto3 decoders must accept: fields in any order; of several values of a scalar the last one; repeated
@@ -43,21 +46,21 @@ export function decodeRateLimitRequest(
   end = bytes.length,
   requestBounds: RequestBounds = defaultRequestBounds,
 ): Decoded<RateLimitRequest> {
-  bounds = requestBounds;
-  entryCount = 0;
-  reader.escapesInvalidUtf8 = bounds.invalidUtf8 === 'count';
+  current.bounds = requestBounds;
+  current.entryCount = 0;
+  reader.escapesInvalidUtf8 = requestBounds.invalidUtf8 === 'count';
   const decoded = decodeMessage(bytes, start, end, readRequest);
   reader.escapesInvalidUtf8 = false;
   return decoded.ok ? decoded : { ...decoded, position: toPosition() };
 }
 
 function toPosition(): string {
-  const [descriptor, key] = [failedDescriptor, failedKey];
-  failedDescriptor = undefined;
-  failedKey = '';
-  if (descriptor === undefined) return 'the request';
-  const at = key === '' ? '' : `, at key ${JSON.stringify(key.slice(0, 100))}`;
-  return `descriptors[${descriptor}]${at}`;
+  const { failedDescriptor, failedKey } = current;
+  current.failedDescriptor = undefined;
+  current.failedKey = '';
+  if (failedDescriptor === undefined) return 'the request';
+  const at = failedKey === '' ? '' : `, at key ${JSON.stringify(failedKey.slice(0, 100))}`;
+  return `descriptors[${failedDescriptor}]${at}`;
 }
 
 /** Runs `read` over bytes[start, end); an error of the reader becomes a problem. */
@@ -91,13 +94,14 @@ function readRequest(reader: WireReader): RateLimitRequest {
       try {
         descriptor = readDescriptor(reader);
       } catch (error) {
-        failedDescriptor = descriptors?.length ?? 0;
+        current.failedDescriptor = descriptors?.length ?? 0;
         throw error;
       }
       // An array made with one element takes a tenth of the memory to which an empty one grows.
       if (descriptors === undefined) descriptors = [descriptor];
       else {
-        if (descriptors.length >= bounds.maxDescriptors) throw tooManyDescriptors(bounds);
+        if (descriptors.length >= current.bounds.maxDescriptors)
+          throw tooManyDescriptors(current.bounds);
         descriptors.push(descriptor);
       }
       reader.leave(outerEnd);
@@ -114,7 +118,7 @@ function readDescriptor(reader: WireReader): RequestDescriptor {
   let limit: { requestsPerUnit: number; unit: number } | undefined;
   let hitsAddend: number | bigint | undefined;
   let isNegativeHits = false;
-  entriesHash = 0;
+  current.entriesHash = 0;
   for (let field = reader.nextField(); field !== 0; field = reader.nextField()) {
     if (field === 4 && reader.wireType === wireTypes.varint) {
       reader.readVarint();
@@ -123,7 +127,7 @@ function readDescriptor(reader: WireReader): RequestDescriptor {
     else {
       const outerEnd = reader.enter();
       if (field === 1) {
-        if (++entryCount > bounds.maxEntries) throw tooManyEntries(bounds);
+        if (++current.entryCount > current.bounds.maxEntries) throw tooManyEntries(current.bounds);
         const entry = readEntry(reader);
         if (entries === undefined) entries = [entry];
         else entries.push(entry);
@@ -134,7 +138,7 @@ function readDescriptor(reader: WireReader): RequestDescriptor {
       reader.leave(outerEnd);
     }
   }
-  return { entries: entries ?? [], hash: entriesHash, limit, hitsAddend, isNegativeHits };
+  return { entries: entries ?? [], hash: current.entriesHash, limit, hitsAddend, isNegativeHits };
 }
 
 function readEntry(reader: WireReader): Entry {
@@ -153,10 +157,10 @@ function readEntry(reader: WireReader): Entry {
       } else reader.skip(field);
     }
   } catch (error) {
-    failedKey = key;
+    current.failedKey = key;
     throw error;
   }
-  entriesHash = joinHashes(joinHashes(entriesHash, keyHash), valueHash);
+  current.entriesHash = joinHashes(joinHashes(current.entriesHash, keyHash), valueHash);
   return { key, value };
 }
 
