@@ -9,7 +9,8 @@
 //   fleet -> record    `tick`, `noticed`, `stored_locally`; `write`, which becomes `wanted`
 //   record -> fleet    `changed`, which becomes `check`; `done`, which becomes `written`
 //   serving -> fleet   `refresh` and `newest`, which become `check`
-// Each reads the state of the others as facts: serving knows the record as RevisionMemory.
+// Each reads the state of the others as facts: serving knows the record as RevisionMemory. Each has its own EffectQueue:
+// effects of an event that an effect causes in the same machine come after all that are waiting.
 
 export interface Turn<State, Effect> {
   readonly state: State;
@@ -25,8 +26,8 @@ export function become<State, Effect>(
   return { state: { ...state, ...change }, effects: [...effects, ...more] };
 }
 
-/** Performs effects in the order in which steps name them: those of a step that happens meanwhile come last. If one
- * throws, the next call continues with those after it. */
+/** Performs effects in the order in which steps list them. If one throws, the next call continues with those after
+ * it. */
 export class EffectQueue<Effect extends object> {
   readonly #effects: Effect[] = [];
   #isPerforming = false;

@@ -309,15 +309,22 @@ test('a warning is logged once, and again after revisions without it', async (t)
   t.is(warned('w3'), 1);
 });
 
-test('the state of a trial has its content, its groups and whether it supersedes', async (t) => {
+test('the state of a trial has its content and its groups', async (t) => {
   const { publish, cache } = await startCache(t);
   publish('b');
-  const { trial } = cache.state();
-  t.is(trial?.content, contentOf('b'));
-  t.is(trial?.supersedes, false);
-  t.deepEqual(pluck(trial?.groups, 'name'), ['mailers', 'default']);
-  publish('c', { message: 'x\n\nRollout: supersede' });
-  t.is(cache.state().trial?.supersedes, true);
+  const { content, groups: tried } = cache.state().trial ?? {};
+  t.is(content, contentOf('b'));
+  t.deepEqual(pluck(tried, 'name'), ['mailers', 'default']);
+});
+
+test('of two revisions, the later of which arrives while the first one is served, the later is stored', async (t) => {
+  const { cache, publish, restart } = await startCache(t, { rollsOut: false });
+  const stop = cache.onChange(() => {
+    stop();
+    publish('c');
+  });
+  publish('b');
+  t.is((await restart({ isAway: true })).report(), 'c in force');
 });
 
 test('started while the store hangs: after five seconds what was in force before is, and what it gives in the end follows', async (t) => {

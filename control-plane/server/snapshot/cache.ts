@@ -9,6 +9,7 @@ import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import type { CheckedRules } from '../../authoring/checked-rules.ts';
 import { type Revision, toShortId } from '../store/revision.ts';
 import type { ConfigStore } from '../store/store.ts';
+import { EffectQueue } from '../turn.ts';
 import { judging, type RevisionMemory } from './admission.ts';
 import type { BuildOutcome, BuiltSnapshots } from './build.ts';
 import { type Building, type Built, isLarge } from './building.ts';
@@ -66,6 +67,7 @@ export class SnapshotCache implements SnapshotProvider {
   readonly #unfinished: UnfinishedExamination;
   readonly #policySteps: PolicySteps;
   #state: ServingState;
+  readonly #effects = new EffectQueue<ServingEffect>();
   /** Builds of large revisions under way, by id. */
   readonly #building = new Map<string, Promise<BuildOutcome>>();
   /** The rules that the revision on trial removes, compared with the one in force. */
@@ -225,12 +227,11 @@ export class SnapshotCache implements SnapshotProvider {
     await this.#lastGood.settled();
   }
 
-  /** Effects of this event are performed before the remaining effects of the event that caused it. */
   happen(event: ServingEvent): void {
     const { state, effects } = step(this.#state, event, this.#facts());
     this.#state = state;
     if (state.trial === undefined) this.#lost = undefined;
-    for (const effect of effects) this.#perform(effect);
+    this.#effects.perform(effects, (each) => this.#perform(each));
   }
 
   #facts(): Facts {

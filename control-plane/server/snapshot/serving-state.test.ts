@@ -28,17 +28,21 @@ function apply(state: ServingState, event: ServingEvent): [ServingState, string[
   return [turn.state, turn.effects.map((each) => (each.kind === 'log' ? each.text : each.kind))];
 }
 
-/** The revision is examined and gets this judgement, made in the state of `turns`. */
-function judged(state: ServingState, id: string, turns: number): [ServingState, string[]] {
-  const revision = toRevision(id);
+/** `turns`: that of the state in which it was judged. */
+function toJudged(id: string, turns: number): Extract<ServingEvent, { kind: 'judged' }> {
   const judgement: Judgement = {
     ...{ becomes: 'refused', problems: [], isHeldBack: false, trial: 'stays' },
     exception: 'an outage',
   };
-  const candidate = { revision, outcome, earlierVerdict: undefined };
-  const way = { steps: [], approvals: '' };
-  const examined = { ...state, examined: { revision, isBegun: true } };
-  return apply(examined, { kind: 'judged', candidate, judgement, way, turns });
+  const candidate = { revision: toRevision(id), outcome, earlierVerdict: undefined };
+  return { kind: 'judged', candidate, judgement, way: { steps: [], approvals: '' }, turns };
+}
+
+/** The revision is examined and gets a judgement. */
+function judged(state: ServingState, id: string, turns: number): [ServingState, string[]] {
+  const event = toJudged(id, turns);
+  const { revision } = event.candidate;
+  return apply({ ...state, examined: { revision, isBegun: true } }, event);
 }
 
 test('a revision that breaks the policy with an exception is logged once', (t) => {
@@ -65,14 +69,7 @@ test('a judgement of a revision that is not the newest any more is none', (t) =>
   const [state] = apply(startServing(options), { kind: 'found', revision: toRevision('second') });
   const revision = toRevision('first');
   t.deepEqual(apply(state, { kind: 'built', purpose: 'examine', revision, outcome }), [state, []]);
-  const candidate = { revision, outcome, earlierVerdict: undefined };
-  const judgement: Judgement = {
-    ...{ becomes: 'refused', problems: [], isHeldBack: false, trial: 'stays' },
-    exception: undefined,
-  };
-  const way = { steps: [], approvals: '' };
-  const late = { kind: 'judged', candidate, judgement, way, turns: state.turns } as const;
-  t.deepEqual(apply(state, late), [state, []]);
+  t.deepEqual(apply(state, toJudged('first', state.turns)), [state, []]);
 });
 
 test('who has made what is found out where there is a policy, and not of what is in force already', (t) => {
@@ -98,11 +95,8 @@ test('who has made what is found out where there is a policy, and not of what is
 test('a newer revision is examined to its end when its predecessor gets a new verdict', (t) => {
   const revision = { ...toRevision('first'), files: [{ path: 'a.yaml', text: ruleText('a', 1) }] };
   const { serialize: encode } = loadProtos().rateLimitConfig;
-  const built = buildSnapshots(
-    revision,
-    { mergeDomains: false, maxResponseBytes: 1e6 },
-    { encode },
-  );
+  const limits = { mergeDomains: false, maxResponseBytes: 1e6 };
+  const built = buildSnapshots(revision, limits, { encode });
   const verdict = { revision: 'first', reason: 'it removes much' };
   const logged = (outcome: Verdict['outcome']) => ({
     wallMs: 1,
