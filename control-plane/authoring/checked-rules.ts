@@ -104,7 +104,7 @@ export class CheckedDomainRules {
   }
 
   /** All rules, a parent before its children. */
-  *named(): Generator<NamedRule, void> {
+  *named(): Generator<NamedDescriptor, void> {
     for (const list of this.#lists) yield* walkRules(list, this.#domain);
   }
 
@@ -118,7 +118,7 @@ export class CheckedDomainRules {
   }
 }
 
-export interface NamedRule {
+interface NamedDescriptor {
   /** Domain and composite keys, joined by dots. */
   readonly name: string;
   readonly rule: RuleDescriptor;
@@ -126,7 +126,7 @@ export interface NamedRule {
   readonly ends: boolean;
 }
 
-function isLasting({ rule: { rateLimit }, ends }: NamedRule): boolean {
+function isLasting({ rule: { rateLimit }, ends }: NamedDescriptor): boolean {
   return !ends && rateLimit !== undefined && !rateLimit.unlimited;
 }
 
@@ -135,7 +135,7 @@ function* walkRules(
   list: readonly RuleDescriptor[],
   parentName: string,
   isEnding = false,
-): Generator<NamedRule, void> {
+): Generator<NamedDescriptor, void> {
   for (const rule of list) {
     const name = `${parentName}.${toCompositeKey(rule.key, rule.value)}`;
     const ends = isEnding || rule.untilMs !== undefined;

@@ -7,7 +7,7 @@ import {
   type RolloutOnRecord,
   type RolloutRecord,
   toRecordText,
-  type Verdict,
+  type VerdictOnRecord,
   verdictOf,
   withEnd,
   withInForce,
@@ -40,7 +40,7 @@ const rollout: RolloutOnRecord = {
   reason: '',
 };
 const end = { reason: 'errors', by: '', atMs: 1 };
-const heldBack: Verdict = { ...end, revision: 'z', content: 'z', outcome: 'held_back' };
+const heldBack: VerdictOnRecord = { ...end, revision: 'z', content: 'z', outcome: 'held_back' };
 
 type Change = (record: RolloutRecord) => RolloutRecord | undefined;
 const begin: Change = (record) => ({ ...record, rollout });

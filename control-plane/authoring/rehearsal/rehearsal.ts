@@ -4,7 +4,7 @@
 // Only the parts of a worker that wait are missing: ports, servers and leases, which change no answer.
 import type { Clock } from '../../../shared/clock.ts';
 import { silentLog } from '../../../shared/log.ts';
-import type { LocatedRule } from '../../../shared/rules/lookup/located-rule.ts';
+import type { NamedRule } from '../../../shared/rules/lookup/possible-rules.ts';
 import type { Entry, Limit, Match } from '../../../shared/rules/rule.ts';
 import { MemoryStore } from '../../../worker/counters/memory-store.ts';
 import type { RateLimitRequest } from '../../../worker/decision/message.ts';
@@ -28,17 +28,10 @@ export interface RehearsalDeps {
   readonly startMs: number;
 }
 
-/** The rule that a decision matched: its name, and its position in the documents. */
-export interface MatchedRule {
-  /** The domain, and the rule of each level, joined by dots, as `/rlconfig` has it. */
-  readonly name: string;
-  readonly rule: LocatedRule;
-}
-
 /** Resolves each rule once, however many requests match it. */
 interface RuleFinder {
   /** Undefined for a limit that came with the request. */
-  find(domain: string, entries: readonly Entry[], match: Match): MatchedRule | undefined;
+  find(domain: string, entries: readonly Entry[], match: Match): NamedRule | undefined;
 }
 
 export interface Rehearsal extends RuleFinder {
@@ -119,7 +112,7 @@ export function createRehearsal({ rules, settings, startMs }: RehearsalDeps): Re
 }
 
 function createRuleFinder(rules: () => RulesNow): RuleFinder {
-  const known = new WeakMap<Limit, MatchedRule>();
+  const known = new WeakMap<Limit, NamedRule>();
   return {
     find(domain, entries, match) {
       const before = known.get(match.limit);

@@ -6,7 +6,11 @@ import { type NoticeJson, toNotices, toNoticeText } from '../../server/admin/not
 import { fromProblemJson } from '../../server/admin/problem-json.ts';
 import type { StatusJson } from '../../server/admin/status-report.ts';
 import { toTrafficText } from '../../server/admin/traffic-json.ts';
-import { judgeAnswers, type Question, type Verdict } from '../../server/admin/verdict.ts';
+import {
+  judgeAnswers,
+  type StatusQuestion,
+  type StatusVerdict,
+} from '../../server/admin/verdict.ts';
 import type { AdminCallResult, AdminClient } from '../../server/admin-client.ts';
 import { describeFewer } from '../../server/snapshot/served.ts';
 import { type CommandIo, type ExitCode, exitCodes } from '../command-frame.ts';
@@ -23,7 +27,7 @@ const awayStatuses: readonly number[] = [502, 503, 504];
 
 export interface FleetStatus {
   readonly status: StatusJson;
-  readonly verdict: Verdict;
+  readonly verdict: StatusVerdict;
 }
 
 export type FleetResult =
@@ -35,7 +39,7 @@ export type FleetResult =
  * waits. */
 export async function askFleet(
   client: AdminClient,
-  question: Question,
+  question: StatusQuestion,
   waitMs: number | undefined,
   io: CommandIo,
 ): Promise<FleetResult> {
@@ -94,7 +98,7 @@ function isRefusal(result: AdminCallResult): boolean {
   return result.ok && !awayStatuses.includes(result.answer.status);
 }
 
-const exitCodeOf: Readonly<Record<Verdict['outcome'], ExitCode>> = {
+const exitCodeOf: Readonly<Record<StatusVerdict['outcome'], ExitCode>> = {
   yes: exitCodes.ok,
   pending: exitCodes.pending,
   refused: exitCodes.invalid,

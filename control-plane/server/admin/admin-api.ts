@@ -13,7 +13,7 @@ import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { SharedSemaphore } from '../store/semaphore.ts';
 import type { ConfigStore } from '../store/store.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
-import type { Scope } from './authorize.ts';
+import type { RouteScope } from './authorize.ts';
 import type { ChangeTurns } from './change-turns.ts';
 import type { Events } from './events.ts';
 import type { Examine, Reading } from './examination.ts';
@@ -56,7 +56,7 @@ export interface AdminApi {
   /** The caller of a request that the guard admitted. */
   callerOf(request: RoutedRequest): string;
   /** The rights of the caller. */
-  scopeOf(request: RoutedRequest): Scope;
+  scopeOf(request: RoutedRequest): RouteScope;
   /** Whether an open stream is allowed to continue. */
   mayGoOn(request: RoutedRequest): boolean;
   readonly events: Events;

@@ -14,14 +14,14 @@ import {
 import type { Audit } from '../history/activity/audit.ts';
 import type { TokenOwner, TokenSet } from './tokens.ts';
 
-export type Scope = 'read' | 'write';
+export type RouteScope = 'read' | 'write';
 
 export interface Authorizer {
   readonly guard: Guard;
   /** The name of the caller's token, or `local` if none is required and none was sent. */
   callerOf(request: RoutedRequest): string;
   /** `write` if no token is required and none was sent. */
-  scopeOf(request: RoutedRequest): Scope;
+  scopeOf(request: RoutedRequest): RouteScope;
   /** Whether an open stream is allowed to continue: the token of its request is still valid. */
   mayGoOn(request: RoutedRequest): boolean;
   /** Whether a request has a token that the guard accepts for some path; undefined if none is required. */
@@ -29,7 +29,7 @@ export interface Authorizer {
 }
 
 interface Caller extends TokenOwner {
-  readonly scope: Scope;
+  readonly scope: RouteScope;
 }
 
 /** A POST to these paths changes nothing. */

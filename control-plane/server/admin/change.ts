@@ -9,7 +9,7 @@ import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import type { BuiltSnapshots } from '../snapshot/build.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { findingRemoval } from '../snapshot/large-removal.ts';
-import { findingChanged, type Step } from '../snapshot/makers.ts';
+import { type AttributedStep, findingChanged } from '../snapshot/makers.ts';
 import { judgingByPolicy } from '../snapshot/policy-guard.ts';
 import { applyChange, existingPaths } from '../store/file-change.ts';
 import { toJsonDigest } from '../store/json-digest.ts';
@@ -194,7 +194,7 @@ async function toSteps(
   { before, known }: Pick<PlannedChange, 'before' | 'known'>,
   governed: BuiltSnapshots,
   info: { readonly author: string; readonly message: string },
-): Promise<readonly Step[]> {
+): Promise<readonly AttributedStep[]> {
   const others = await snapshots.stepsTo(before, known.governed);
   if (others.length === 0 || known.governed === undefined) {
     return [{ makers: [...others.flatMap(({ makers }) => makers), info], changed: undefined }];

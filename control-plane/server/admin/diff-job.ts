@@ -24,11 +24,11 @@ import { type RuleChangeJson, toRuleChangeJson } from './rule-change-json.ts';
 
 type Side = 'before' | 'after';
 export type Sides<Item> = Readonly<Record<Side, Item>>;
-export interface Question {
+export interface DiffQuestion {
   /** Wall time that decides which rules have ended. */
   readonly nowMs: number;
 }
-export type Piece =
+export type DiffPiece =
   /** The pieces of a document of this side follow. */
   | { readonly side: Side }
   | { readonly ends: 'domain' }
@@ -50,7 +50,7 @@ export type FoundChanges = readonly RuleChangeJson[] | WrittenJson;
 export async function findChanges(
   thread: JobThread,
   sides: Sides<ComparedSnapshots>,
-  { nowMs, signal }: Question & { readonly signal: AbortSignal },
+  { nowMs, signal }: DiffQuestion & { readonly signal: AbortSignal },
 ): Promise<FoundChanges> {
   const { before, after } = sides;
   const changed = await runInSlices(findingChangedDomains(sides));
@@ -115,7 +115,7 @@ async function group({ documents }: ComparedSnapshots, domains: readonly string[
 }
 
 function* toPieces(
-  question: Question,
+  question: DiffQuestion,
   domains: readonly string[],
   sides: Sides<ReadonlyMap<string, readonly RuleDocument[]>>,
   ofGroups: readonly RuleChangeJson[],
@@ -125,13 +125,13 @@ function* toPieces(
   for (const domain of domains) {
     for (const side of ['before', 'after'] as const) {
       for (const document of sides[side].get(domain) ?? []) {
-        yield { side } satisfies Piece;
+        yield { side } satisfies DiffPiece;
         yield* toDocumentPieces(document);
       }
     }
-    yield { ends: 'domain' } satisfies Piece;
+    yield { ends: 'domain' } satisfies DiffPiece;
   }
-  yield { ofGroups } satisfies Piece;
+  yield { ofGroups } satisfies DiffPiece;
 }
 
 function* receive(next: Next): Steps<WrittenJson> {

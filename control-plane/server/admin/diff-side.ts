@@ -9,14 +9,14 @@ import {
 import type { DoJob } from '../../../shared/thread/thread-side.ts';
 import { checkRules } from '../../authoring/checked-rules.ts';
 import { type ComparedRules, comparing, type RuleChange } from '../../authoring/rule-change.ts';
-import type { Piece, Question, Sides } from './diff-job.ts';
+import type { DiffPiece, DiffQuestion, Sides } from './diff-job.ts';
 import { type RuleChangeJson, toRuleChangeJson } from './rule-change-json.ts';
 
 /** Of JSON, in one message. */
 const charactersAtOnce = 64 * 1024;
 
 export const doDiffJob: DoJob = async (next, send, check) => {
-  const { nowMs } = next() as Question;
+  const { nowMs } = next() as DiffQuestion;
   const changes = new WrittenList(send);
   const compare = (joiners: Sides<DocumentJoiner[]>) => {
     const before = toCompared(joiners.before, nowMs);
@@ -27,7 +27,11 @@ export const doDiffJob: DoJob = async (next, send, check) => {
   };
   let joiners: Sides<DocumentJoiner[]> = { before: [], after: [] };
   let joiner: DocumentJoiner | undefined;
-  for (let piece = next() as Piece | undefined; piece; piece = next() as Piece | undefined) {
+  for (
+    let piece = next() as DiffPiece | undefined;
+    piece;
+    piece = next() as DiffPiece | undefined
+  ) {
     if ('side' in piece) {
       joiner = createDocumentJoiner();
       joiners[piece.side].push(joiner);

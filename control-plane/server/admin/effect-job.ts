@@ -45,11 +45,11 @@ export interface ReplayedEffect {
 /** The effect, or why there is nothing to report, without a final full stop. */
 export type ReplayAnswer = ReplayedEffect | { readonly message: string };
 
-export type Question = { readonly domain: string } & (
+export type EffectQuestion = { readonly domain: string } & (
   | { readonly estimate: EstimateQuestion }
   | { readonly replay: ReplayQuestion }
 );
-export type Piece = { readonly side: 'before' | 'after' } | DocumentPiece;
+export type EffectPiece = { readonly side: 'before' | 'after' } | DocumentPiece;
 
 const subject = 'the effect of the change';
 /** In characters of a file: assumes the largest file, whose rules may take as long. */
@@ -77,7 +77,10 @@ export function replayApart(
   return thread.run({ subject, size, signal, send, receive: receive<ReplayAnswer> });
 }
 
-function* toPieces(question: Question, { before, after }: BothRules): Generator<object, void> {
+function* toPieces(
+  question: EffectQuestion,
+  { before, after }: BothRules,
+): Generator<object, void> {
   yield { work: 'effect' } satisfies WorkHead;
   yield question;
   for (const [side, documents] of Object.entries({ before, after })) {

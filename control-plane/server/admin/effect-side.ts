@@ -13,9 +13,9 @@ import { describeDoubts } from '../../authoring/rehearsal/replay/recording-repla
 import { createRulesInTime } from '../../authoring/rehearsal/rules-in-time.ts';
 import type {
   BothRules,
+  EffectPiece,
+  EffectQuestion,
   EstimateQuestion,
-  Piece,
-  Question,
   ReplayAnswer,
   ReplayQuestion,
 } from './effect-job.ts';
@@ -23,7 +23,7 @@ import type {
 const options = { mergeDomains: true, sanitizeMetricDots: false };
 
 export const doEffectJob: DoJob = async (next, send) => {
-  const question = next() as Question;
+  const question = next() as EffectQuestion;
   const both = receiveRules(next, question.domain);
   if ('estimate' in question) send(runAtOnce(estimating(both, question.estimate)));
   else send(await replay(both, question.replay));
@@ -32,7 +32,11 @@ export const doEffectJob: DoJob = async (next, send) => {
 function receiveRules(next: Next, domain: string): BothRules {
   const joiners: Record<'before' | 'after', DocumentJoiner[]> = { before: [], after: [] };
   let joiner: DocumentJoiner | undefined;
-  for (let piece = next() as Piece | undefined; piece; piece = next() as Piece | undefined) {
+  for (
+    let piece = next() as EffectPiece | undefined;
+    piece;
+    piece = next() as EffectPiece | undefined
+  ) {
     if ('side' in piece) {
       joiner = createDocumentJoiner();
       joiners[piece.side].push(joiner);

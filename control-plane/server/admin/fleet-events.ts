@@ -9,7 +9,7 @@ import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Activity } from '../history/activity/activity.ts';
-import type { Mark, MarkKind, Marks } from '../history/last-hour/marks.ts';
+import type { Mark, Marks } from '../history/last-hour/marks.ts';
 import type { PeerAnswer } from '../record/peers/peers.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
 import { countAgreements, findDisagreements } from './differing-workers.ts';
@@ -40,11 +40,7 @@ export interface FleetEventsState {
   readonly workers: ReadonlyMap<string, string>;
 }
 
-export interface FleetEvent {
-  readonly kind: MarkKind;
-  readonly atMs: number;
-  readonly text: string;
-}
+type FleetMark = Omit<Mark, 'revision'>;
 
 /** Workers that connected or left since the previous check: their names, by what happened to them. */
 export type WorkerMoves = Readonly<Record<keyof typeof moves, readonly string[]>>;
@@ -59,10 +55,10 @@ export function step(
   { atMs, notices, workers, broken }: Seen,
 ): {
   readonly state: FleetEventsState;
-  readonly events: readonly FleetEvent[];
+  readonly events: readonly FleetMark[];
   readonly moved: WorkerMoves;
 } {
-  const events: FleetEvent[] = [];
+  const events: FleetMark[] = [];
   const conditions = new Map<string, Condition>();
   for (const notice of notices) {
     const key = toKey(notice);
@@ -140,7 +136,7 @@ export function watchFleet(deps: FleetEventsDeps): FleetEvents {
   const silent = new Set<string>();
   const lastMoves = new Map<keyof typeof moves, { mark: Mark; names: readonly string[] }>();
 
-  function note({ kind, atMs, text }: FleetEvent): void {
+  function note({ kind, atMs, text }: FleetMark): void {
     const isKnown = (mark: Mark) => mark.kind === kind && mark.text === text && mark.atMs === atMs;
     // An outage recorded by an earlier process continues.
     if (marks.read().some(isKnown)) return;

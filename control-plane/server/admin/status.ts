@@ -18,7 +18,7 @@ import {
   statusJson,
 } from './status-report.ts';
 import { toTraffic } from './traffic-json.ts';
-import { type Answer, judgeAnswers } from './verdict.ts';
+import { judgeAnswers, type StatusAnswer } from './verdict.ts';
 
 /** The name of this control plane in messages. */
 const self = 'this control plane';
@@ -119,7 +119,7 @@ function findLeading(known: readonly StatusJson[]): StatusJson['rollout'] {
 }
 
 /** `isMissed`: whether one that does not answer may have workers that are connected to no other control plane. */
-type Plane = Answer & { readonly isMissed?: boolean };
+type Plane = StatusAnswer & { readonly isMissed?: boolean };
 
 /** The advice for a doubt that waiting does not resolve. */
 const whenLost = 'if it is gone for good, remove it from --peers';

@@ -3,7 +3,7 @@
 import test from 'ava';
 import { testLines } from '../../../test/support/reviewed-lines.ts';
 import type { StatusJson } from './status-report.ts';
-import { type Answer, judgeAnswers } from './verdict.ts';
+import { judgeAnswers, type StatusAnswer } from './verdict.ts';
 
 const newest = '2'.repeat(40);
 const older = '1'.repeat(40);
@@ -37,7 +37,7 @@ const words: Readonly<Record<string, object | ((value: string) => object)>> = {
 };
 
 /** `NAME [WORD]...`, or `NAME silent`. */
-function toAnswer(given: string): Answer {
+function toAnswer(given: string): StatusAnswer {
   const [name = '', ...own] = given.split(' ');
   const url = `http://${name}`;
   if (own[0] === 'silent') return { url, error: `the admin API at ${url} cannot be reached` };

@@ -10,11 +10,11 @@ interface Answered {
 }
 
 /** One control plane's answer, or why there is none. */
-export type Answer =
+export type StatusAnswer =
   | Answered
   | { readonly url: string; readonly status?: undefined; readonly error: string };
 
-export interface Question {
+export interface StatusQuestion {
   /** This revision, or one made from it, must be the newest. */
   readonly revision: string | undefined;
   /** The number of workers that must have it. */
@@ -23,7 +23,7 @@ export interface Question {
   readonly isApproved?: boolean;
 }
 
-export interface Verdict {
+export interface StatusVerdict {
   /** `pending` may still become `yes`; the others are final. */
   readonly outcome: 'yes' | 'pending' | 'refused' | 'no_such_revision';
   readonly verdict: StatusJson['verdict'] | 'no_such_revision';
@@ -32,7 +32,10 @@ export interface Verdict {
 }
 
 /** The first rule that returns a verdict decides. */
-export function judgeAnswers(answers: readonly Answer[], question: Question): Verdict {
+export function judgeAnswers(
+  answers: readonly StatusAnswer[],
+  question: StatusQuestion,
+): StatusVerdict {
   const known = answers
     .filter((answer) => answer.status !== undefined)
     .map(
@@ -57,16 +60,16 @@ interface KnownAnswer extends Answered {
 }
 
 interface Answers {
-  readonly answers: readonly Answer[];
+  readonly answers: readonly StatusAnswer[];
   readonly known: readonly KnownAnswer[];
-  readonly question: Question;
+  readonly question: StatusQuestion;
   /** How the served revisions differ. */
   readonly difference: string | undefined;
   /** A control plane with workers that do not have the requested revision. */
   readonly late: KnownAnswer | undefined;
 }
 
-function pending(text: string): Verdict {
+function pending(text: string): StatusVerdict {
   return { outcome: 'pending', verdict: 'pending', text };
 }
 
@@ -76,7 +79,7 @@ function quote({ answers }: Answers, { url, status }: Answered, text: string): s
 }
 
 /** The newest revision may differ between control planes: an error of one is shown, but decides nothing. */
-function judgeNewest({ known }: Answers): Verdict | undefined {
+function judgeNewest({ known }: Answers): StatusVerdict | undefined {
   if (new Set(known.map(({ status }) => status.newest?.id)).size <= 1) return undefined;
   const each = known.map(
     ({ url, status: { newest } }) => `${newest ? toShortId(newest.id) : 'none'} at ${url}`,
@@ -89,7 +92,7 @@ function judgeNewest({ known }: Answers): Verdict | undefined {
   );
 }
 
-function judgeRefused(all: Answers): Verdict | undefined {
+function judgeRefused(all: Answers): StatusVerdict | undefined {
   const { answers, known, question, difference } = all;
   // An approval at one control plane is followed by the others: where it has arrived, the revision is valid.
   const isApprovedSomewhere = known.some(({ status: { newest } }) => newest?.valid);
@@ -109,7 +112,7 @@ function judgeRefused(all: Answers): Verdict | undefined {
 }
 
 /** The text also includes the state of the others, since they continue without this one. */
-function judgeUnanswered(all: Answers): Verdict | undefined {
+function judgeUnanswered(all: Answers): StatusVerdict | undefined {
   const { answers, difference, late } = all;
   const silent = answers.find(({ error }) => error !== undefined);
   if (silent === undefined) return undefined;
@@ -118,17 +121,17 @@ function judgeUnanswered(all: Answers): Verdict | undefined {
   return { ...pending(text), verdict: 'not_known' };
 }
 
-function judgeMissing({ known, question }: Answers): Verdict | undefined {
+function judgeMissing({ known, question }: Answers): StatusVerdict | undefined {
   if (known.some(({ place }) => place !== 'missing')) return undefined;
   const text = `no such revision: ${question.revision}`;
   return { outcome: 'no_such_revision', verdict: 'no_such_revision', text };
 }
 
-function judgeDifference({ difference }: Answers): Verdict | undefined {
+function judgeDifference({ difference }: Answers): StatusVerdict | undefined {
   return difference === undefined ? undefined : pending(difference);
 }
 
-function judgeLate(all: Answers): Verdict | undefined {
+function judgeLate(all: Answers): StatusVerdict | undefined {
   const { late, question } = all;
   if (late === undefined) return undefined;
   const { verdict, text } = late.status;
@@ -138,7 +141,7 @@ function judgeLate(all: Answers): Verdict | undefined {
 }
 
 /** All control planes serve the revision: on how many workers. */
-function judgeReach({ known, question: { revision, minWorkers } }: Answers): Verdict {
+function judgeReach({ known, question: { revision, minWorkers } }: Answers): StatusVerdict {
   const connected = known.reduce((sum, { status }) => sum + status.workers.connected, 0);
   const id = toShortId(known[0]?.status.newest?.id ?? '');
   const start = known.some(({ place }) => place === 'superseded')

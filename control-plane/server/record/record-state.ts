@@ -13,7 +13,7 @@ import {
   type RolloutRecord,
   stepsBy,
   toRecordText,
-  type Verdict,
+  type VerdictOnRecord,
   verdictOf,
   wasServed,
   whyTakenBack,
@@ -278,7 +278,7 @@ export interface MemoryState extends Pick<RecordState, 'denied' | 'error' | 'asi
   /** Whether the record was only in the state directory, which was empty at the start. */
   readonly isForgetful: boolean;
   /** The verdicts on revisions that did not simply reach all workers, the newest first. */
-  readonly verdicts: readonly Verdict[];
+  readonly verdicts: readonly VerdictOnRecord[];
   /** The outcomes of the last revisions, the newest first. */
   readonly outcomes: Outcomes;
 }

@@ -46,7 +46,7 @@ export function step(state: RecordState, event: RecordEvent, now: Now): Turn {
     case 'wanted':
       return want(turn, event.job, now);
     case 'next':
-      return begin(turn, now);
+      return beginJob(turn, now);
     case 'tick':
       return tick(become(turn, {}, { kind: 'restore_own' }), event.isWaiting, now);
     case 'noticed':
@@ -73,11 +73,11 @@ function want(turn: Turn, job: Job, { monotonicMs, wallMs }: Now): Turn {
   if (job.kind === 'write' && (foreign.own !== undefined || monotonicMs < restUntilMs)) {
     return become(turn, {}, { kind: 'done', job: job.id, isWritten: false });
   }
-  return begin(become(turn, { waiting: [...waiting, job] }), { monotonicMs, wallMs });
+  return beginJob(become(turn, { waiting: [...waiting, job] }), { monotonicMs, wallMs });
 }
 
 /** Begins the next job unless one is under way. */
-function begin(turn: Turn, now: Now): Turn {
+function beginJob(turn: Turn, now: Now): Turn {
   const [job, ...waiting] = turn.state.waiting;
   if (turn.state.job !== undefined || job === undefined) return turn;
   const begun = become(turn, { job, waiting });

@@ -10,7 +10,7 @@ import {
   type RolloutRecord,
   toMovedText,
   toRecordText,
-  type Verdict,
+  type VerdictOnRecord,
   verdictOf,
   whyTakenBack,
   whyUnreadable,
@@ -31,7 +31,7 @@ const rollout: RolloutOnRecord = {
   whole: [1],
   reason: '',
 };
-const takenBack: Verdict = {
+const takenBack: VerdictOnRecord = {
   revision: 'bad',
   content: 'bad content',
   outcome: 'taken_back',

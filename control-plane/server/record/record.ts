@@ -59,10 +59,10 @@ const verdictJson = Type.Object({
   /** The id of the rollout that the verdict ended. */
   rollout: Type.Optional(Type.String({ maxLength: 64 })),
 });
-export type Verdict = Type.Static<typeof verdictJson>;
+export type VerdictOnRecord = Type.Static<typeof verdictJson>;
 
 /** The reason, the person (human-readable; '' for a control plane) and the time. */
-export type VerdictDetails = Pick<Verdict, 'reason' | 'by' | 'atMs'>;
+export type VerdictDetails = Pick<VerdictOnRecord, 'reason' | 'by' | 'atMs'>;
 
 const recordJson = Type.Object({
   format: Type.Literal(currentFormat),
@@ -166,7 +166,7 @@ export function verdictOf(
   { verdicts }: RolloutRecord,
   revision: string,
   content: string,
-): Verdict | undefined {
+): VerdictOnRecord | undefined {
   return verdicts.find((each) => each.revision === revision || each.content === content);
 }
 
@@ -196,7 +196,7 @@ type Tried = Pick<TrialState, 'revision' | 'content' | 'earlierVerdict'>;
 export function takenBackOf(
   record: RolloutRecord,
   { revision, content, earlierVerdict }: Tried,
-): Verdict | undefined {
+): VerdictOnRecord | undefined {
   return takenBackBy(verdictOf(record, revision.id, content), earlierVerdict, revision.id);
 }
 
@@ -204,7 +204,7 @@ export function takenBackOf(
 export function heldBackOf(
   record: RolloutRecord,
   { revision, content, earlierVerdict }: Tried,
-): Verdict | undefined {
+): VerdictOnRecord | undefined {
   const entry = verdictOf(record, revision.id, content);
   return heldBackBy(entry, earlierVerdict, record.inForce[0]?.content);
 }
@@ -256,7 +256,7 @@ function isBad({ kind, reason }: Pick<NewOutcome, 'kind' | 'reason'>): boolean {
   return kind === 'taken_back' && !isReplaced(reason);
 }
 
-export function withVerdict(record: RolloutRecord, verdict: Verdict): RolloutRecord {
+export function withVerdict(record: RolloutRecord, verdict: VerdictOnRecord): RolloutRecord {
   const now = addVerdict(record, verdict);
   const { outcome, revision, content, reason, by, atMs } = verdict;
   return outcome === 'approved'
@@ -276,7 +276,7 @@ export function noteOutcome(record: RolloutRecord, outcome: NewOutcome): Rollout
   return { ...record, takenBack: [...takenBack], outcomes: withOutcome(record.outcomes, outcome) };
 }
 
-function addVerdict(record: RolloutRecord, verdict: Verdict): RolloutRecord {
+function addVerdict(record: RolloutRecord, verdict: VerdictOnRecord): RolloutRecord {
   const others = withoutVerdict(record, verdict.content).verdicts;
   return { ...record, verdicts: [verdict, ...others].slice(0, maxVerdicts) };
 }
@@ -320,7 +320,7 @@ export function withInForce(
 /** Why the revision is in force, if an operator had to approve it first. */
 function toApproved(
   { reason, by, atMs }: VerdictDetails,
-  approval: Verdict | undefined,
+  approval: VerdictOnRecord | undefined,
 ): VerdictDetails {
   if (approval === undefined) return { reason, by, atMs };
   const approved = `approved by ${approval.by}: ${approval.reason}`;
@@ -389,11 +389,11 @@ export function fitRecord(record: RolloutRecord): RolloutRecord {
 
 function shorten(record: RolloutRecord, maxReason: number): RolloutRecord {
   const { rollout, verdicts, outcomes, leader, after } = record;
-  const cut = <Entry extends Pick<Verdict, 'reason'>>(entry: Entry): Entry => ({
+  const cut = <Entry extends Pick<VerdictOnRecord, 'reason'>>(entry: Entry): Entry => ({
     ...entry,
     reason: cutText(entry.reason, maxReason),
   });
-  const cutBoth = <Entry extends Pick<Verdict, 'reason' | 'by'>>(entry: Entry): Entry => ({
+  const cutBoth = <Entry extends Pick<VerdictOnRecord, 'reason' | 'by'>>(entry: Entry): Entry => ({
     ...cut(entry),
     by: cutText(entry.by, maxName),
   });

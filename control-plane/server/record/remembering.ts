@@ -61,13 +61,13 @@ export interface GiveWay {
   readonly newest: string;
 }
 
-interface Turn {
+interface Remembered {
   readonly memory: Memory;
   readonly effects: readonly ToRemember[];
 }
 
 /** Requests at most one write: the most urgent one comes first, and the next poll finds the others. */
-export function remember(before: Memory, happened: Happened): Turn {
+export function remember(before: Memory, happened: Happened): Remembered {
   const { snapshots, record } = happened;
   const memory = { ...before, invalid: findInvalid(before.invalid, happened) };
   if (!happened.mayWrite) return { memory, effects: [] };
@@ -82,7 +82,7 @@ export function remember(before: Memory, happened: Happened): Turn {
   const isEarlierOutcome = oldest !== undefined && oldest.atMs < (snapshots.inForce?.sinceMs ?? 0);
   if (isEarlierOutcome && shared !== undefined) return { memory, effects: [shared] };
   const { compared, write } = compareInForce(memory.compared, happened);
-  const next = write ?? shared ?? findHeldBack(happened) ?? findInForceOutcome(happened);
+  const next = write ?? shared ?? findRemoval(happened) ?? findInForceOutcome(happened);
   return { memory: { ...memory, compared }, effects: next ? [...local, next] : local };
 }
 
@@ -93,7 +93,7 @@ function findGiveWay({ withdrawn }: SnapshotState, record: RolloutRecord): GiveW
 }
 
 /** Whether the record is shared; if no other control plane needs it, it stays in the state directory. */
-function isShared({ rollsOut, reportsOutcomes, record }: Happened): boolean {
+function needsSharing({ rollsOut, reportsOutcomes, record }: Happened): boolean {
   return rollsOut || reportsOutcomes || record.verdicts.length > 0 || record.inForce.length > 0;
 }
 
@@ -117,7 +117,7 @@ function compareInForce(
   // Already compared: what other control planes bring into force later stays in force.
   if (content === before && !isWantedAgain(inForce, record)) return { compared: before };
   // Not compared before another control plane needs it and it is for the record.
-  if (!isShared(happened) || !isForRecord(snapshots)) return { compared: undefined };
+  if (!needsSharing(happened) || !isForRecord(snapshots)) return { compared: undefined };
   const isOnRecord = (record: RolloutRecord) => record.inForce[0]?.content === content;
   // What came from the record, or is served for lack of anything known, replaces nothing that is on record meanwhile.
   const isPreceded = (record: RolloutRecord) =>
@@ -148,7 +148,7 @@ function isWantedAgain(
   return isAtOnce && last !== undefined && last.content !== content && !isKnown;
 }
 
-function findHeldBack({ snapshots, record, wallMs }: Happened): ToRemember | undefined {
+function findRemoval({ snapshots, record, wallMs }: Happened): ToRemember | undefined {
   const { inForce, newest } = snapshots;
   if (!newest?.isHeldBack || newest.content === undefined) return undefined;
   const { content, revision, problems } = newest;
@@ -192,7 +192,7 @@ function findOutcome(outcome: NewOutcome, happened: Happened): ToRemember | unde
   const { record, leads } = happened;
   const change: ChangeRecord = (record) =>
     isToAdd(record, outcome) ? noteOutcome(record, outcome) : undefined;
-  if (!isShared(happened))
+  if (!needsSharing(happened))
     return change(record) && { kind: 'stored_locally', change, isKnownHere: true };
   // A control plane that leads a rollout continues to lead it.
   if (openRolloutOf(record) !== undefined && !leads) return undefined;

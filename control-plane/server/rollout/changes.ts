@@ -11,7 +11,7 @@ import {
   withoutVerdict,
 } from '../record/record.ts';
 import { toReplaced } from '../snapshot/admission.ts';
-import type { Change } from './decide.ts';
+import type { RolloutChange } from './decide.ts';
 import type { Share } from './pools.ts';
 
 /** `retry`: a paused rollout continues, and the newest revision is tried again if it was taken back. */
@@ -38,7 +38,7 @@ export function withBegun(
 /** Changes the open rollout. */
 export function withChange(
   record: RolloutRecord,
-  change: Extract<Change, { readonly kind: 'complete' | 'pause' | 'give' }>,
+  change: Extract<RolloutChange, { readonly kind: 'complete' | 'pause' | 'give' }>,
   atMs: number,
 ): RolloutRecord {
   switch (change.kind) {

@@ -5,7 +5,7 @@ import { testLines } from '../../../test/support/reviewed-lines.ts';
 import { emptyRecord, type RolloutOnRecord } from '../record/record.ts';
 import { type NodeGroup, noConditions } from '../snapshot/node-groups.ts';
 import { parseRolloutSteps } from '../snapshot/rollout-steps.ts';
-import { type Change, type Decision, decide, foreseeIndivisible } from './decide.ts';
+import { type Decision, decide, foreseeIndivisible, type RolloutChange } from './decide.ts';
 import { parseRolloutPlan } from './plan.ts';
 import { createIsWithin, toPools } from './pools.ts';
 import type { Member, View } from './view.ts';
@@ -123,7 +123,7 @@ function show({ change, phase, text }: Decision): string {
 }
 
 /** `"` stands for the sentence of the phase. */
-function showChange(change: Change, text: string): string {
+function showChange(change: RolloutChange, text: string): string {
   const { kind } = change;
   const reason = 'reason' in change ? change.reason : 'text' in change ? change.text : '';
   const sentence = reason === '' ? '' : `: ${reason === text ? '"' : reason}`;

@@ -24,7 +24,7 @@ import {
 } from './pools.ts';
 import { type Member, reportedMs, type View } from './view.ts';
 
-export type Change =
+export type RolloutChange =
   /** No worker has the revision yet. */
   | { readonly kind: 'begin' }
   /** Takes over from a leader that has stopped. */
@@ -50,7 +50,7 @@ export type Phase =
   | 'taking_back';
 
 export interface Decision {
-  readonly change: Change | undefined;
+  readonly change: RolloutChange | undefined;
   readonly phase: Phase;
   /** One sentence for operators: what the rollout waits for; '' if it waits for nothing. */
   readonly text: string;
@@ -103,7 +103,7 @@ function decideToBegin(view: View, other: RolloutOnRecord | undefined): Decision
   return { change: { kind: 'begin' }, phase: 'gathering', text: '' };
 }
 
-type Evidence = Extract<Change, { kind: 'take_back' | 'pause' }>;
+type Evidence = Extract<RolloutChange, { kind: 'take_back' | 'pause' }>;
 
 /** Finds evidence against the revision at any time, also while workers are still receiving it, are silent or are
  * unknown. */
@@ -384,7 +384,7 @@ function toGiven(step: number, share: Share, text: string): Decision {
 function toPause(
   view: View,
   open: RolloutOnRecord,
-  pause: Omit<Extract<Change, { kind: 'pause' }>, 'kind'>,
+  pause: Omit<Extract<RolloutChange, { kind: 'pause' }>, 'kind'>,
 ): Decision {
   const change = { ...pause, kind: 'pause' } as const;
   return { change, phase: toFollowerPhase(view, open), text: pause.reason };

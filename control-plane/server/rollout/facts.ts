@@ -218,7 +218,7 @@ function toFacts(
   counted: Counted,
   before: string | undefined,
   after: string | undefined,
-  change: Change,
+  change: NodeChange,
 ): WorkerFacts['counted'] {
   const { series, version, storeAway } = counted;
   const hasIt = version === after;
@@ -236,18 +236,18 @@ function toFacts(
 type Both = NonNullable<ReturnType<SnapshotCache['compare']>>;
 
 /** Changes by the map of lost rules, which is the same object as long as the same revision is on trial. */
-const changesOf = new WeakMap<ReadonlyMap<string, LostRules>, Map<string, Change>>();
+const changesOf = new WeakMap<ReadonlyMap<string, LostRules>, Map<string, NodeChange>>();
 
 /** Finds the change of a node; all nodes of a group have the same one. */
 function findChange(
   both: Both,
   lost: ReadonlyMap<string, LostRules>,
   isRemovalMeant: boolean,
-): Change {
-  const known = changesOf.get(lost) ?? new Map<string, Change>();
+): NodeChange {
+  const known = changesOf.get(lost) ?? new Map<string, NodeChange>();
   changesOf.set(lost, known);
   const key = `${both.before?.version} ${both.after?.version} ${isRemovalMeant}`;
-  const found = known.get(key) ?? new Change(both, lost, isRemovalMeant);
+  const found = known.get(key) ?? new NodeChange(both, lost, isRemovalMeant);
   known.set(key, found);
   return found;
 }
@@ -292,7 +292,7 @@ interface DomainSums {
 }
 
 /** What the revision changes for a node. Domains are named as in metric keys. */
-class Change {
+class NodeChange {
   /** All domains of the node, with or without the revision. */
   readonly #domains = new Set<string>();
   /** The changed domains, whose figures are compared. */

@@ -28,7 +28,7 @@ import type { OwnFacts, RolloutFacts } from './facts.ts';
 import { startWatch, type WatchMemory } from './fleet-watch.ts';
 import {
   type FollowEffect,
-  type Facts as FollowFacts,
+  type FollowFacts,
   type Following,
   type FoundInForce,
   type FoundTrial,

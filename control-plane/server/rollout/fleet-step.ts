@@ -26,7 +26,7 @@ import { toShortId } from '../store/revision.ts';
 import { become } from '../turn.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
 import { withBegun, withChange } from './changes.ts';
-import { type Change, decide } from './decide.ts';
+import { decide, type RolloutChange } from './decide.ts';
 import { noPeers, type OwnFacts, type PeerFacts, toPeerFacts } from './facts.ts';
 import { act, approve, undo } from './fleet-actions.ts';
 import {
@@ -350,12 +350,12 @@ function decideOn(turn: Turn, now: Running, own: OwnFacts, facts: Facts): Turn {
   return change === undefined ? decided : perform(decided, now, change, facts);
 }
 
-function perform(turn: Turn, now: Running, change: Change, facts: Facts): Turn {
+function perform(turn: Turn, now: Running, change: RolloutChange, facts: Facts): Turn {
   const seen = facts.record.known.record;
   const isSame = (record: RolloutRecord) => isDeepStrictEqual(record.rollout, seen.rollout);
   switch (change.kind) {
     case 'begin':
-      return begin(turn, now, isSame, facts);
+      return beginRollout(turn, now, isSame, facts);
     case 'lead':
       return lead(turn, now, facts);
     case 'take_back':
@@ -374,7 +374,7 @@ function perform(turn: Turn, now: Running, change: Change, facts: Facts): Turn {
   }
 }
 
-function begin(
+function beginRollout(
   turn: Turn,
   now: Running,
   isSame: (record: RolloutRecord) => boolean,

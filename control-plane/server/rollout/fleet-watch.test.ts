@@ -95,7 +95,7 @@ const peersWith = (workers: readonly WorkerFacts[], given: Partial<PeerFacts> = 
   ...given,
 });
 
-/** The text of the judgement, which shows the figures that `judge` received. */
+/** The text of the judgement, which shows the figures that `judgeStep` received. */
 function textOf({ judgement }: { readonly judgement: { readonly kind: string } }): string {
   return 'text' in judgement ? String(judgement.text) : judgement.kind;
 }

@@ -43,7 +43,7 @@ export interface WatchMemory {
   };
   readonly lastMs: number;
   readonly watchedMs: number;
-  readonly step: Step;
+  readonly step: WatchedStep;
   /** When a worker that was given the revision in this step was last connected. */
   readonly chosenSeenAtWatchedMs: number;
   /** The keys of the connected workers that have reported, even if they do not any more. */
@@ -62,12 +62,12 @@ interface Base {
 }
 
 /** `deserted`: no worker that the step added is connected. `held`: all workers of the step have had the revision. */
-type Phase = 'paused' | 'deserted' | 'spreading' | 'held';
+type WatchPhase = 'paused' | 'deserted' | 'spreading' | 'held';
 
-interface Step {
+interface WatchedStep {
   readonly key: string;
   readonly sinceMs: number;
-  readonly phase: Phase;
+  readonly phase: WatchPhase;
   /** For how long the phase has been `held`. */
   readonly heldMs: number;
   readonly bases: ByKey<Base>;
@@ -111,7 +111,7 @@ export function startWatch(nowMs: number): WatchMemory {
   };
 }
 
-function startStep(key: string, nowMs: number, watchedMs: number): Step {
+function startStep(key: string, nowMs: number, watchedMs: number): WatchedStep {
   return {
     ...{ key, sinceMs: nowMs, phase: 'deserted', heldMs: 0 },
     bases: new Map(),
@@ -199,7 +199,7 @@ export function watch(
   const chosenSeenAtWatchedMs = hasWorkers || !hasShare ? watchedMs : before.chosenSeenAtWatchedMs;
   const gone = [...own.gone, ...peers.gone];
   const endedAbsences = noteEndedAbsences(step.endedAbsences, gone, connected, nowMs);
-  const { judgement, ...figures } = judge({ ...step, heldMs }, workers, observation, watchedMs);
+  const { judgement, ...figures } = judgeStep({ ...step, heldMs }, workers, observation, watchedMs);
   const hasReported = ({ key, counted }: KnownWorker) =>
     counted !== null || before.reporting.has(key);
   const lost = workers.filter(
@@ -249,7 +249,12 @@ function toUnquiet(judgement: Judgement, lost: readonly WorkerFacts[]): Judgemen
   return { ...judgement, text, isQuiet: false };
 }
 
-function toPhase(before: Phase, isPaused: boolean, hasWorkers: boolean, allHave: boolean): Phase {
+function toPhase(
+  before: WatchPhase,
+  isPaused: boolean,
+  hasWorkers: boolean,
+  allHave: boolean,
+): WatchPhase {
   if (isPaused) return 'paused';
   if (!hasWorkers) return 'deserted';
   // Neither a worker that lacks the revision again nor a peer that does not answer restarts the hold.
@@ -298,12 +303,12 @@ function countGone(
 }
 
 /** Judges the step from its beginning, or the slice that ends now if that is worse. */
-function judge(
-  step: Step,
+function judgeStep(
+  step: WatchedStep,
   workers: readonly WorkerFacts[],
   observation: Observation,
   watchedMs: number,
-): Pick<Step, 'bases' | 'slice'> & { readonly judgement: Judgement } {
+): Pick<WatchedStep, 'bases' | 'slice'> & { readonly judgement: Judgement } {
   const bases = addBases(step.bases, workers);
   const sliceBases = addBases(step.slice.bases, workers);
   const hadTime = step.heldMs >= reportedMs;

@@ -63,12 +63,12 @@ export type FollowEffect =
   | { readonly kind: 'find_in_force'; readonly wanted: InForceOnRecord; readonly before: string }
   | GiveWay;
 
-interface Turn {
+interface FollowTurn {
   readonly following: Following;
   readonly effects: readonly FollowEffect[];
 }
 
-export interface Facts {
+export interface FollowFacts {
   readonly record: RecordState;
   readonly snapshots: SnapshotState;
   readonly monotonicMs: number;
@@ -89,18 +89,18 @@ export const nothingFollowed: Following = {
 };
 
 /** Serves the revision on trial as the record describes it. */
-export function followTrial(before: Following, facts: Facts, plan: RolloutPlan): Turn {
+export function followTrial(before: Following, facts: FollowFacts, plan: RolloutPlan): FollowTurn {
   const { snapshots, monotonicMs } = facts;
   const { record, contentId } = facts.record.known;
   const open = openRolloutOf(record);
-  const running = begin(before.running, facts, plan);
+  const running = toRunning(before.running, facts, plan);
   const begun: Following = { ...before, running };
   if (open !== undefined && running?.trial.revision.id === open.revision) {
     // The revision may have been taken back since this copy of the record was stored.
     if (isOld(facts.record)) return { following: begun, effects: [] };
     return offer({ ...begun, serves: contentId }, running, open);
   }
-  const settled = running && settle(begun, running, record);
+  const settled = running && settleTrial(begun, running, record);
   const { following: trialSettled, effects } = settled ?? { following: begun, effects: [] };
   const serves = open === undefined ? contentId : undefined;
   const following: Following = { ...trialSettled, serves };
@@ -116,9 +116,9 @@ export function followTrial(before: Following, facts: Facts, plan: RolloutPlan):
   };
 }
 
-function begin(
+function toRunning(
   before: Running | undefined,
-  { snapshots, record: { known } }: Facts,
+  { snapshots, record: { known } }: FollowFacts,
   plan: RolloutPlan,
 ): Running | undefined {
   const { trial, inForce } = snapshots;
@@ -142,9 +142,9 @@ function begin(
 }
 
 /** Ends, withholds or leaves the trial, for which the record has no open rollout. */
-function settle(following: Following, now: Running, record: RolloutRecord): Turn {
+function settleTrial(following: Following, now: Running, record: RolloutRecord): FollowTurn {
   const { trial, takenBack, rolloutBefore } = now;
-  const left: Turn = { following, effects: [] };
+  const left: FollowTurn = { following, effects: [] };
   const ended = { ...following, running: undefined };
   const verdict = takenBackOf(record, trial);
   if (verdict !== undefined) {
@@ -165,7 +165,7 @@ function settle(following: Following, now: Running, record: RolloutRecord): Turn
 }
 
 /** Withholds the revision on trial from all workers of this control plane; streams are refreshed once. */
-export function withhold(following: Following): Turn {
+export function withhold(following: Following): FollowTurn {
   const { running } = following;
   if (running?.offered === undefined) return { following, effects: [] };
   return {
@@ -174,7 +174,7 @@ export function withhold(following: Following): Turn {
   };
 }
 
-function offer(following: Following, now: Running, open: RolloutOnRecord): Turn {
+function offer(following: Following, now: Running, open: RolloutOnRecord): FollowTurn {
   const { offered, takenBack, pools } = now;
   const isSame =
     offered?.id === open.id &&
@@ -218,7 +218,11 @@ export interface FoundTrial {
   readonly revision: Revision | undefined;
 }
 
-export function noteFoundTrial(before: Following, found: FoundTrial, facts: Facts): Turn {
+export function noteFoundTrial(
+  before: Following,
+  found: FoundTrial,
+  facts: FollowFacts,
+): FollowTurn {
   const { open, newest, revision } = found;
   const { record, snapshots } = facts;
   const isStillOpen = openRolloutOf(record.known.record)?.id === open.id;
@@ -236,11 +240,11 @@ export function noteFoundTrial(before: Following, found: FoundTrial, facts: Fact
 
 /** Catches up with what is in force on record: this control plane was stopped or cut off when that came into force.
  * `isUnwritten`: whether the content in force here is about to be put on record. */
-export function catchUp(before: Following, facts: Facts, isUnwritten: boolean): Turn {
+export function catchUp(before: Following, facts: FollowFacts, isUnwritten: boolean): FollowTurn {
   const { snapshots, monotonicMs } = facts;
   const { error, known } = facts.record;
   const { inForce, trial, newest } = snapshots;
-  const nothing: Turn = { following: before, effects: [] };
+  const nothing: FollowTurn = { following: before, effects: [] };
   const [wanted] = known.record.inForce;
   if (wanted === undefined || error !== undefined) return nothing;
   if ([inForce?.content, trial?.content].includes(wanted.content)) return nothing;
@@ -271,8 +275,8 @@ export interface FoundInForce {
 export function noteFoundInForce(
   following: Following,
   { wanted, before, revision }: FoundInForce,
-  { record, snapshots }: Facts,
-): Turn {
+  { record, snapshots }: FollowFacts,
+): FollowTurn {
   const isStillMissing =
     record.known.record.inForce[0]?.content === wanted.content &&
     (snapshots.inForce?.revision.id ?? '') === before;

@@ -152,7 +152,7 @@ function judgeGroups(groups: readonly Compared[], mostPoints: number, hadTime: b
   const elsewhere = groups.flatMap(({ others }) => others);
   const judgements = compared.map((group) => {
     const { name, having, others } = group;
-    const found = judge(group, mostPoints);
+    const found = judgeGroup(group, mostPoints);
     // Workers that have no others in their group are stalled if the workers of the other groups are not.
     const beside = others.length > 0 ? others : elsewhere;
     const stalled =
@@ -176,7 +176,7 @@ function judgeGroups(groups: readonly Compared[], mostPoints: number, hadTime: b
  * descriptors without a rule (of all domains or of one), or the errors of one domain, are more than `mostPoints` above,
  * or more than three points and half as much again with chance ruled out. Not bad if a single worker, of more than two
  * with the revision, makes the difference. */
-function judge({ having, others }: Compared, mostPoints: number): Judgement {
+function judgeGroup({ having, others }: Compared, mostPoints: number): Judgement {
   const all = judgeSides(having, weigh(others), toMeasures(mostPoints));
   if (all.kind === 'silent' || isBadByItself(all)) return all;
   let errors = all.kind === 'bad' ? all : undefined;

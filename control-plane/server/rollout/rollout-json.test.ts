@@ -1,9 +1,9 @@
 import test from 'ava';
 import type { Outcomes } from '../record/outcomes.ts';
-import type { Verdict } from '../record/record.ts';
+import type { VerdictOnRecord } from '../record/record.ts';
 import { toLastVerdictJson } from './rollout-json.ts';
 
-const word = (outcome: Verdict['outcome']): Verdict => ({
+const word = (outcome: VerdictOnRecord['outcome']): VerdictOnRecord => ({
   ...{ revision: 'a', content: 'c', outcome, reason: 'errors', by: '', atMs: 2_000 },
 });
 const inForce = (revision: string, atMs: number): Outcomes[number] => ({
@@ -11,7 +11,7 @@ const inForce = (revision: string, atMs: number): Outcomes[number] => ({
 });
 
 test('the last rollout is the one taken back only until another revision is in force', (t) => {
-  const last = (verdicts: readonly Verdict[], outcomes: Outcomes) => {
+  const last = (verdicts: readonly VerdictOnRecord[], outcomes: Outcomes) => {
     const { revision, outcome } = toLastVerdictJson({ verdicts, outcomes }) ?? {};
     return [revision, outcome];
   };

@@ -17,7 +17,7 @@ import {
 } from '../store/revision.ts';
 import type { BuildOutcome, BuiltSnapshots } from './build.ts';
 import { findingRemoval } from './large-removal.ts';
-import type { Step } from './makers.ts';
+import type { AttributedStep } from './makers.ts';
 import { judgingByPolicy } from './policy-guard.ts';
 import type { InForce, Serving, Verdict } from './served.ts';
 
@@ -76,10 +76,10 @@ export interface Circumstances {
   /** Whether every revision may remove most limits. */
   readonly allowsRemoval: boolean;
   /** The steps to the revision from the one in force; empty if its author alone made all of them. */
-  readonly steps: readonly Step[];
+  readonly steps: readonly AttributedStep[];
 }
 
-export type Judgement = Findings &
+export type Admission = Findings &
   (
     | { readonly becomes: 'refused' }
     | { readonly becomes: 'in_force' | 'on_trial' | 'waiting'; readonly built: BuiltSnapshots }
@@ -97,19 +97,19 @@ interface Findings {
   readonly trial: 'stays' | 'withdrawn' | 'ended';
 }
 
-export function judge(candidate: Candidate, given: Circumstances): Judgement {
+export function judge(candidate: Candidate, given: Circumstances): Admission {
   return runAtOnce(judging(candidate, given));
 }
 
 /** Like `judge`, in steps. */
-export function* judging(candidate: Candidate, given: Circumstances): Generator<void, Judgement> {
+export function* judging(candidate: Candidate, given: Circumstances): Generator<void, Admission> {
   const { revision, outcome } = candidate;
   const { trial } = given.serving;
   const plain = { isHeldBack: false, exception: undefined, trial: 'stays' } as const;
   if (!outcome.ok) return { ...plain, becomes: 'refused', problems: outcome.problems };
   const { built } = outcome;
   const verdict = findTakenBack(candidate, given.memory);
-  const takenBack = verdict && toTakenBack(verdict.reason);
+  const takenBack = verdict && toTakenBackProblem(verdict.reason);
   const isUndo = given.memory.wasServed(built.content);
   const problem = takenBack ?? (yield* findLargeRemoval(candidate, built, given, isUndo));
   const { id, author, message } = revision;
@@ -254,7 +254,7 @@ function findHeldBack(candidate: Candidate, memory: RevisionMemory): Verdict | u
   return heldBackBy(verdictOn(candidate, memory), candidate.earlierVerdict, inForce);
 }
 
-export function toTakenBack(reason: string): Problem {
+export function toTakenBackProblem(reason: string): Problem {
   const hint =
     "'rollout retry' tries it again in steps, and '--again' with a change the same rules";
   return problemOf('error', 'taken-back', '(all files)', `taken back: ${reason}`, hint);

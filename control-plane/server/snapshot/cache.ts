@@ -21,7 +21,7 @@ import {
   UnfinishedExamination,
 } from './last-good.ts';
 import { findingLostRules, type LostRules } from './lost-rules.ts';
-import type { Step } from './makers.ts';
+import type { AttributedStep } from './makers.ts';
 import { PolicySteps, toSteps } from './policy-steps.ts';
 import { compareFor, currentOf, groupOf, holdsOther } from './served.ts';
 import {
@@ -205,7 +205,10 @@ export class SnapshotCache implements SnapshotProvider {
 
   /** The steps from the revision in force to another one, each with its makers; empty if the revisions are the same.
    * `built`: undefined if the revision has errors. */
-  async stepsTo(revision: Revision, built: BuiltSnapshots | undefined): Promise<readonly Step[]> {
+  async stepsTo(
+    revision: Revision,
+    built: BuiltSnapshots | undefined,
+  ): Promise<readonly AttributedStep[]> {
     const before = beforeOf(this.#state);
     if (before === undefined || before.revision.id === revision.id) return [];
     const steps = await this.#policySteps.find(before, revision, built);
@@ -301,8 +304,8 @@ export class SnapshotCache implements SnapshotProvider {
     const candidate = toCandidate(state, revision, outcome, facts);
     const way = toWay(revision, found, facts);
     const given = toCircumstances(state, toSteps(found, revision.id, facts.memory), facts);
-    const judgement = await runInSlices(judging(candidate, given));
-    return { kind: 'judged', candidate, judgement, way, turns };
+    const admission = await runInSlices(judging(candidate, given));
+    return { kind: 'judged', candidate, admission, way, turns };
   }
 
   #build(revision: Revision): BuildOutcome | Promise<BuildOutcome> {

@@ -22,7 +22,7 @@ export interface Maker extends Pick<RevisionInfo, 'author' | 'message'> {
 }
 
 /** One step from the revision in force to the one that is judged. */
-export interface Step {
+export interface AttributedStep {
   /** Several if intermediate revisions had errors, since the changes of each are unknown. */
   readonly makers: readonly Maker[];
   /** Keys of everything that it changed; undefined if its changes cannot be distinguished from those of other steps. */
@@ -52,10 +52,10 @@ export function* findingChanged(
 
 /** The makers of the last step with this change; if no step made it alone, all of them made it together. */
 export class Makers {
-  readonly #steps: readonly Step[];
+  readonly #steps: readonly AttributedStep[];
   readonly #all: readonly Maker[];
 
-  constructor(steps: readonly Step[]) {
+  constructor(steps: readonly AttributedStep[]) {
     this.#steps = steps;
     this.#all = steps.flatMap(({ makers }) => makers);
   }

@@ -15,7 +15,13 @@ import {
 } from '../../authoring/policy/violations.ts';
 import type { RuleChange } from '../../authoring/rule-change.ts';
 import { toShortId, valuesOf } from '../store/revision.ts';
-import { amountKinds, type GovernedRules, type Maker, Makers, type Step } from './makers.ts';
+import {
+  type AttributedStep,
+  amountKinds,
+  type GovernedRules,
+  type Maker,
+  Makers,
+} from './makers.ts';
 import { comparingForNodes } from './node-change.ts';
 
 export interface PolicyVerdict {
@@ -34,7 +40,7 @@ const exceptionHint = `to allow it, an owner gives the reason: a line '${excepti
 
 export interface ChangeInfo {
   /** The oldest first; the last step ends with the rules that are judged. Each change is judged by its own maker. */
-  readonly steps: readonly Step[];
+  readonly steps: readonly AttributedStep[];
   /** Whether the change returns to rules that were in force before: then only a change of the policy itself is
    * refused. */
   readonly isUndo: boolean;

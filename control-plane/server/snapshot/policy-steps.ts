@@ -10,7 +10,7 @@ import type { ConfigStore, Lineage } from '../store/store.ts';
 import type { RevisionMemory } from './admission.ts';
 import type { BuiltSnapshots } from './build.ts';
 import type { Building } from './building.ts';
-import { findingChanged, type Maker, type Step } from './makers.ts';
+import { type AttributedStep, findingChanged, type Maker } from './makers.ts';
 import type { InForce } from './served.ts';
 
 export interface PolicyStepsDeps {
@@ -29,7 +29,7 @@ export interface KnownMaker extends Pick<Maker, 'author' | 'message'> {
   readonly content: string | undefined;
 }
 
-export interface KnownStep extends Pick<Step, 'changed'> {
+export interface KnownStep extends Pick<AttributedStep, 'changed'> {
   readonly makers: readonly KnownMaker[];
 }
 
@@ -155,7 +155,7 @@ export function toSteps(
   steps: readonly KnownStep[],
   newest: string,
   memory: Pick<RevisionMemory, 'verdictOf'>,
-): Step[] {
+): AttributedStep[] {
   return steps.map(({ makers, changed }) => ({
     changed,
     makers: makers.map(({ author, message, content, revision = newest }) => {

@@ -2,7 +2,7 @@ import test from 'ava';
 import { loadProtos } from '../../../shared/wire/protos.ts';
 import { ruleText } from '../../../test/support/rules-folder.ts';
 import { policyFile } from '../../authoring/policy/policy-file.ts';
-import type { Judgement, RevisionMemory } from './admission.ts';
+import type { Admission, RevisionMemory } from './admission.ts';
 import { buildSnapshots } from './build.ts';
 import type { Verdict } from './served.ts';
 import { type ServingEvent, type ServingState, startServing, step } from './serving-state.ts';
@@ -30,12 +30,12 @@ function apply(state: ServingState, event: ServingEvent): [ServingState, string[
 
 /** `turns`: that of the state in which it was judged. */
 function toJudged(id: string, turns: number): Extract<ServingEvent, { kind: 'judged' }> {
-  const judgement: Judgement = {
+  const admission: Admission = {
     ...{ becomes: 'refused', problems: [], isHeldBack: false, trial: 'stays' },
     exception: 'an outage',
   };
   const candidate = { revision: toRevision(id), outcome, earlierVerdict: undefined };
-  return { kind: 'judged', candidate, judgement, way: { steps: [], approvals: '' }, turns };
+  return { kind: 'judged', candidate, admission, way: { steps: [], approvals: '' }, turns };
 }
 
 /** The revision is examined and gets a judgement. */
@@ -65,7 +65,7 @@ test('what was judged by what is not so any more is judged again', (t) => {
   t.not(judged(state, 'first', state.turns)[1][0], 'judge');
 });
 
-test('a judgement of a revision that is not the newest any more is none', (t) => {
+test('a admission of a revision that is not the newest any more is none', (t) => {
   const [state] = apply(startServing(options), { kind: 'found', revision: toRevision('second') });
   const revision = toRevision('first');
   t.deepEqual(apply(state, { kind: 'built', purpose: 'examine', revision, outcome }), [state, []]);

@@ -13,6 +13,7 @@ import {
 } from '../store/revision.ts';
 import { become, type Turn as StepTurn } from '../turn.ts';
 import {
+  type Admission,
   type Candidate,
   type Circumstances,
   contentOf,
@@ -20,14 +21,13 @@ import {
   isApproved,
   isOutdated,
   type Judged,
-  type Judgement,
   judge,
   type RevisionMemory,
-  toTakenBack,
+  toTakenBackProblem,
 } from './admission.ts';
 import type { BuildOutcome, BuiltSnapshots } from './build.ts';
 import { isLarge } from './building.ts';
-import type { Step } from './makers.ts';
+import type { AttributedStep } from './makers.ts';
 import type { KnownStep } from './policy-steps.ts';
 import {
   describeExcused,
@@ -131,7 +131,7 @@ export type ServingEvent =
   | {
       readonly kind: 'judged';
       readonly candidate: Candidate;
-      readonly judgement: Judgement;
+      readonly admission: Admission;
       readonly way: Way;
       readonly turns: number;
     }
@@ -210,7 +210,7 @@ export function step(state: ServingState, event: ServingEvent, facts: Facts): Tu
       return startWaiting(bringIntoForce(turn, revision, built, given, facts), facts);
     }
     case 'take_back_trial':
-      return takeBack(turn, event.reason, facts);
+      return takeBackTrial(turn, event.reason, facts);
     case 'end_first': {
       const { inForce } = state;
       return inForce ? serve(turn, { inForce: { ...inForce, isFirst: false } }) : turn;
@@ -248,7 +248,7 @@ export function toCandidate(
 
 export function toCircumstances(
   state: ServingState,
-  steps: readonly Step[],
+  steps: readonly AttributedStep[],
   { memory }: Facts,
 ): Circumstances {
   const { allowsRemoval } = state.options;
@@ -293,7 +293,7 @@ function find(turn: Turn, revision: Revision, facts: Facts): Turn {
 }
 
 /** Judges the newest revision again after a change of what the verdict depends on. If a newer one is being examined,
- * its judgement covers that. */
+ * its admission covers that. */
 function judgeAgain(turn: Turn, facts: Facts): Turn {
   const { newest, examined } = turn.state;
   if (newest === undefined || examined !== undefined) return turn;
@@ -338,11 +338,11 @@ function noteBuilt(
       return become(turn, {}, { kind: 'judge', revision, outcome });
     }
     const candidate = toCandidate(state, revision, outcome, facts);
-    const judgement = judge(candidate, toCircumstances(state, [], facts));
-    return settle(turn, candidate, judgement, toWay(revision, [], facts), facts);
+    const admission = judge(candidate, toCircumstances(state, [], facts));
+    return noteAdmission(turn, candidate, admission, toWay(revision, [], facts), facts);
   }
   if (!outcome.ok) return turn;
-  if (purpose === 'try') return followTrial(turn, revision, outcome, facts);
+  if (purpose === 'try') return startFollowedTrial(turn, revision, outcome, facts);
   const given = { ...followed, trial: state.trial, isAnswer: true };
   const served = bringIntoForce(turn, revision, outcome.built, given, facts);
   // The limits for whose removal the revision was held back are no longer in force on any control plane.
@@ -351,7 +351,7 @@ function noteBuilt(
 }
 
 /** Puts the revision on trial, without any node until it is offered. */
-function followTrial(
+function startFollowedTrial(
   turn: Turn,
   revision: Revision,
   { built, warnings }: Extract<BuildOutcome, { ok: true }>,
@@ -370,32 +370,32 @@ function followTrial(
 /** Judges again if the state that the judgement depends on has changed meanwhile. */
 function noteJudged(
   turn: Turn,
-  { candidate, judgement, way, turns }: Extract<ServingEvent, { kind: 'judged' }>,
+  { candidate, admission, way, turns }: Extract<ServingEvent, { kind: 'judged' }>,
   facts: Facts,
 ): Turn {
   const { revision, outcome } = candidate;
   if (turn.state.examined?.revision !== revision) return turn;
   if (turns !== turn.state.turns) return become(turn, {}, { kind: 'judge', revision, outcome });
-  return settle(turn, candidate, judgement, way, facts);
+  return noteAdmission(turn, candidate, admission, way, facts);
 }
 
-function settle(
+function noteAdmission(
   turn: Turn,
   candidate: Candidate,
-  judgement: Judgement,
+  admission: Admission,
   way: Way,
   facts: Facts,
 ): Turn {
   const { inForce, trial, newest: last, options, seenIds, logged } = turn.state;
   const { revision } = candidate;
-  const { becomes, isHeldBack, exception } = judgement;
-  const problems = toNamed(judgement.problems, options);
+  const { becomes, isHeldBack, exception } = admission;
+  const problems = toNamed(admission.problems, options);
   const isRefused = becomes === 'refused';
   const newest: NewestRevision = {
     ...{ ...candidate, problems, isHeldBack, isWaiting: becomes === 'waiting' },
     invalidSinceMs: isRefused ? (last?.invalidSinceMs ?? facts.wallMs) : undefined,
   };
-  const isWithdrawn = judgement.trial === 'withdrawn' && trial !== undefined;
+  const isWithdrawn = admission.trial === 'withdrawn' && trial !== undefined;
   const isExcused = exception !== undefined && logged.excused !== revision.id;
   const settled = become(
     turn,
@@ -412,34 +412,34 @@ function settle(
     ...(isWithdrawn ? [describeWithdrawn(trial.revision, revision)] : []),
   );
   const isAnswer = last?.invalidSinceMs !== undefined || inForce === undefined;
-  const now = bringOn(settled, revision, judgement, isAnswer, facts);
+  const now = bringOn(settled, revision, admission, isAnswer, facts);
   return last?.revision.id === revision.id ? now : become(now, {}, { kind: 'newest' });
 }
 
-/** Carries out the judgement. */
+/** Carries out the admission. */
 function bringOn(
   turn: Turn,
   revision: Revision,
-  judgement: Judgement,
+  admission: Admission,
   isAnswer: boolean,
   facts: Facts,
 ): Turn {
   const { trial, counts, newest } = turn.state;
-  switch (judgement.becomes) {
+  switch (admission.becomes) {
     case 'refused': {
-      const ended = judgement.trial === 'stays' ? turn : serve(turn, { trial: undefined });
+      const ended = admission.trial === 'stays' ? turn : serve(turn, { trial: undefined });
       const counted = become(ended, { counts: { ...counts, refused: counts.refused + 1 } });
       return refuse(counted, revision, newest?.problems ?? []);
     }
     case 'in_force': {
       const isFirst = isFirstKnown(turn.state, revision, facts);
       const given = { isAtOnce: !isFirst, isFirst, trial: undefined, isAnswer };
-      return bringIntoForce(turn, revision, judgement.built, given, facts);
+      return bringIntoForce(turn, revision, admission.built, given, facts);
     }
     case 'on_trial':
       return trial?.revision.id === revision.id
         ? turn
-        : beginTrial(turn, revision, judgement.built, facts);
+        : beginTrial(turn, revision, admission.built, facts);
     case 'waiting':
       return trial === undefined
         ? turn
@@ -501,11 +501,11 @@ function bringIntoForce(
 }
 
 /** The revision on trial is withdrawn from all nodes and refused for this reason. */
-function takeBack(turn: Turn, reason: string, facts: Facts): Turn {
+function takeBackTrial(turn: Turn, reason: string, facts: Facts): Turn {
   const { trial, counts, newest, way } = turn.state;
   if (trial === undefined) return turn;
   const { revision } = trial;
-  const problem = toTakenBack(reason);
+  const problem = toTakenBackProblem(reason);
   const isNewest = newest?.revision.id === revision.id;
   const refused = isNewest && {
     newest: { ...newest, problems: [...newest.problems, problem], invalidSinceMs: facts.wallMs },
