@@ -112,7 +112,10 @@ export interface DecisionParts {
   readonly overLimitCache: OverLimitCache | undefined;
   readonly metrics: Metrics;
   readonly unmatched: UnmatchedSampler;
-  /** Undefined when requests over the limit are not observed. */
+  /**
+   * Undefined when requests over the limit are not observed. Not in one list with `recorder`: its members would be called
+   * for each answer, which makes a decision 5 % slower; this one is called for few.
+   */
   readonly observer?: OverLimitObserver | undefined;
   /** Undefined when decisions are not recorded. */
   readonly recorder?: DecisionRecorder | undefined;
