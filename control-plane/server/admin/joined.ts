@@ -39,7 +39,7 @@ export function joinBy<Value, Key, Joined>(
   return [...Map.groupBy(all, toKey).values()].map((same) => join(same as [Value, ...Value[]]));
 }
 
-/** The sum of each field. A field that is missing, as in an answer of an older control plane, counts as zero. */
+/** The sum of each field. A field that is missing counts as zero. */
 export function sumFields<Field extends string>(
   all: readonly { readonly [Name in Field]?: number | undefined }[],
   fields: readonly Field[],

@@ -36,7 +36,7 @@ export const ruleRowJson = Type.Object(
     }),
     file: Type.String(),
     line: Type.Union([Type.Integer(), Type.Null()]),
-    column: Type.Optional(Type.Integer({ description: 'Of the line; older ones do not give it' })),
+    column: Type.Optional(Type.Integer({ description: 'Of the line; omitted where that is null' })),
   },
   { title: 'RuleRow' },
 );

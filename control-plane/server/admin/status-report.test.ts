@@ -1,7 +1,6 @@
 // Tests what status reports, in lines that can be reviewed: status-report.txt describes a control plane and its workers
 // with the words defined below, and has the report. `REWRITE=1` writes the current report.
 import test from 'ava';
-import { Value } from 'typebox/value';
 import { problemOf } from '../../../shared/rules/problem/problem.ts';
 import { testLines } from '../../../test/support/reviewed-lines.ts';
 import { toTime } from '../api-shape.ts';
@@ -19,7 +18,7 @@ import type { ConnectedWorker } from '../xds/workers.ts';
 import type { WorkerSnapshots } from './fleet-json.ts';
 import { toFleetJson } from './fleet-json.ts';
 import { toStatus } from './status.ts';
-import { judgeShrunk, type OwnStatus, statusJson, toOwnStatus } from './status-report.ts';
+import { judgeShrunk, type OwnStatus, toOwnStatus } from './status-report.ts';
 
 const nowMs = 1_800_000_000_000;
 const snapshot = createSnapshot([]);
@@ -268,24 +267,6 @@ test('the workers of a rollout are counted in plain English', (t) => {
   t.is(textOf(0, 1, 2), '0 of 1 worker has it, 2 others do not');
   t.is(textOf(1, 3, 1), '1 of 3 workers has it, 1 other does not');
   t.is(textOf(2, 3, 0), '2 of 3 workers have it, 0 others do not');
-});
-
-test('the answer of an older control plane, which includes only disagreements, is understood', (t) => {
-  const own = statusOf({ state: stateOf({ inForce: undefined }) });
-  const { agreements: _, ...older } = own;
-  const disagreement = {
-    group: 'default',
-    count: 2,
-    agreements: ['aa', 'bb'].map((agreement) => ({
-      agreement,
-      workers: 1,
-      example: { id: agreement, address: '10.0.0.1:1' },
-    })),
-  };
-  const sent = JSON.stringify({ ...older, disagreements: [disagreement] });
-  const answer = Value.Parse(statusJson, JSON.parse(sent));
-  const merged = toStatus(own, [{ url: 'peer', value: answer }]);
-  t.like(merged.disagreements[0], { group: 'default', count: 2 });
 });
 
 test('files that were set aside on any control plane are listed, and a peer is named', (t) => {

@@ -164,8 +164,8 @@ export const statusJson = Type.Object(
     ),
     /** Workers that cannot enforce fields of `leftOut`, by domain. */
     unenforced: Type.Array(unenforcedJson),
-    /** How the workers of each node group count; an older control plane includes only disagreements. */
-    agreements: Type.Optional(Type.Array(agreementsJson)),
+    /** How the workers of each node group count. */
+    agreements: Type.Array(agreementsJson),
     /** Node groups whose workers count differently because of their settings. */
     disagreements: Type.Array(agreementsJson),
   },
@@ -260,7 +260,7 @@ export function toOwnStatus(sources: StatusSources): OwnStatus {
   };
 }
 
-/** Undefined in the answer of an older control plane. */
+/** Undefined except in the answer to a peer. */
 export function listInstances({ instances }: StatusJson): PeerWorkers | undefined {
   return instances;
 }

@@ -49,7 +49,7 @@ export function toStatus(
   ];
   const answers = planes.filter(({ isMissed }) => isMissed !== false);
   const judged = peers === undefined ? own : judgeAnswers(answers, { revision, minWorkers: 0 });
-  const agreements = joinAgreements(known.flatMap((each) => each.agreements ?? each.disagreements));
+  const agreements = joinAgreements(known.flatMap((each) => each.agreements));
   const hasFleets = includesFleet || peers === undefined;
   const fleet = hasFleets ? toFleet(known.flatMap((each) => each.fleet ?? [])) : null;
   const traffic = toTraffic(known.flatMap((status) => status.traffic ?? []));

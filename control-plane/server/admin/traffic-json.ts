@@ -46,24 +46,19 @@ export const figuresJson = Type.Object(
 );
 type FiguresJson = Type.Static<typeof figuresJson>;
 
-/** Optional: an older control plane does not include them. */
 const storeProblem = {
-  withoutStorePerSecond: Type.Optional(
-    Type.Number({ description: 'Requests that were answered without the store' }),
-  ),
-  workersWithoutStore: Type.Optional(
-    Type.Integer({
-      description: 'Those that answer so, or that do not reach a server of their store',
-    }),
-  ),
-  storeCalls: Type.Optional(
-    orNull(
-      Type.Object(
-        { p99Ms: rates.p99Ms, p99AboveMs: rates.p99AboveMs },
-        {
-          description: 'How long 99 of 100 calls of the store took, which the decisions waited for',
-        },
-      ),
+  withoutStorePerSecond: Type.Number({
+    description: 'Requests that were answered without the store',
+  }),
+  workersWithoutStore: Type.Integer({
+    description: 'Those that answer so, or that do not reach a server of their store',
+  }),
+  storeCalls: orNull(
+    Type.Object(
+      { p99Ms: rates.p99Ms, p99AboveMs: rates.p99AboveMs },
+      {
+        description: 'How long 99 of 100 calls of the store took, which the decisions waited for',
+      },
     ),
   ),
 };
@@ -114,7 +109,6 @@ export function toTraffic(all: readonly TrafficJson[]): TrafficJson | null {
   });
 }
 
-/** An older control plane does not report all fields. */
 type TrafficPart = Omit<TrafficJson, keyof P99 | 'storeCalls' | 'quota'> & {
   readonly quota?: QuotaFigures | undefined;
 };
@@ -206,10 +200,9 @@ export function toTrafficText(traffic: TrafficJson): string {
   return `${decisionsPerSecond} decisions/s, ${overLimitPerSecond} over limit/s, ${errors}${times} (${who})${quotaText}`;
 }
 
-/** Such as `at most 0.5 ms`; '' without decisions. An older control plane does not include the edge that was
- * exceeded. */
+/** Such as `at most 0.5 ms`; '' without decisions. */
 function toP99Text({ p99Ms, p99AboveMs }: P99): string {
-  if (p99AboveMs != null) return `above ${p99AboveMs} ms`;
+  if (p99AboveMs !== null) return `above ${p99AboveMs} ms`;
   return p99Ms === null ? '' : `at most ${p99Ms} ms`;
 }
 

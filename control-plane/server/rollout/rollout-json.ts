@@ -40,22 +40,16 @@ export const rolloutJson = Type.Object(
       chosen: Type.Integer(),
       others: Type.Integer(),
     }),
-    reach: Type.Optional(
-      Type.String({
-        description: 'Such as 1 of 3 workers has it, 5 others do not; older ones do not give it',
-      }),
-    ),
+    reach: Type.String({ description: 'Such as 1 of 3 workers has it, 5 others do not' }),
     /** The control plane that decides; null if there is only one, and while none does. */
     leader: Type.Union([
       Type.Object({
         name: Type.String(),
         isThis: Type.Boolean({ description: 'Whether it is the one that gives this answer' }),
-        since: Type.Optional(
-          Type.String({
-            format: 'date-time',
-            description: 'As the control plane that answers knows it; older ones do not give it',
-          }),
-        ),
+        since: Type.String({
+          format: 'date-time',
+          description: 'As the control plane that answers knows it',
+        }),
         after: Type.Union([Type.String(), Type.Null()], {
           description: 'The previous leader, which has stopped',
         }),
@@ -143,8 +137,7 @@ export function toLastVerdictJson({
 export function toLeaderText(leader: RolloutJson['leader']): string {
   if (leader === null) return '';
   const { name, since, after } = leader;
-  const when = since === undefined ? '' : ` since ${since}`;
-  return `; ${name} leads${when}${after === null ? '' : ` after ${after}`}`;
+  return `; ${name} leads since ${since}${after === null ? '' : ` after ${after}`}`;
 }
 
 /** A control plane that does not lead knows only its own workers. */

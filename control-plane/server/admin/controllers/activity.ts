@@ -29,10 +29,10 @@ const entryJson = Type.Object(
 );
 export type ActivityEntryJson = Type.Static<typeof entryJson>;
 
-const entries = { deeds: Type.Array(entryJson, { description: 'The newest first' }) };
-/** The answer of one control plane; an older one includes no more fields. */
-const entriesJson = Type.Object(entries);
-const activityJson = Type.Object({ ...entries, missing: missingJson }, { title: 'Activity' });
+const activityJson = Type.Object(
+  { deeds: Type.Array(entryJson, { description: 'The newest first' }), missing: missingJson },
+  { title: 'Activity' },
+);
 export type ActivityJson = Type.Static<typeof activityJson>;
 
 interface ActivityQuestion {
@@ -70,7 +70,7 @@ export class Default extends AdminController {
 
   async GET({ who, object, since, until, limit, peer }: Fields<typeof Default.GET>) {
     const [sinceMs, untilMs] = [readTime('since', since), readTime('until', until)];
-    const answers = this.askPeers('/activity?limit=1000', entriesJson, peer);
+    const answers = this.askPeers('/activity?limit=1000', activityJson, peer);
     const { activity, rollout, store } = this.api;
     const history = await this.fromStore(store.history(searchedRevisions));
     const own = toEntries(activity.read(), rollout.memory().outcomes, history);

@@ -27,7 +27,7 @@ const doneJson = Type.Object({
   ...underWay,
   outcome: Type.String({ description: 'What was done, human-readable' }),
 });
-/** The answer to a query or to an action; older control planes do not include `last`. */
+/** The answer to a query, or to an action, which has neither `last` nor `plan`. */
 export type RolloutAnswerJson = Pick<Type.Static<typeof stateJson>, 'rollout'> &
   Partial<Type.Static<typeof stateJson> & Type.Static<typeof doneJson>>;
 

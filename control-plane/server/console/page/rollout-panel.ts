@@ -98,7 +98,7 @@ export function RolloutPanel({ rollout, status }: RolloutProps) {
     )}</div>
     <${RolloutSides} revision=${revision} status=${status} plan=${plan} />
     ${value?.inForce && html`<h3>What changes</h3><${Changes} from=${value.inForce.id} to=${revision} />`}
-    <p class="quiet">Begun ${toAgo(since)}.${leader !== null && ` Led by ${toShown(leader.name)}${leader.since === undefined ? '' : ` since ${toClock(Date.parse(leader.since))}`}${leader.after === null ? '' : `, after ${toShown(leader.after)} has stopped`}.`}</p>
+    <p class="quiet">Begun ${toAgo(since)}.${leader !== null && ` Led by ${toShown(leader.name)} since ${toClock(Date.parse(leader.since))}${leader.after === null ? '' : `, after ${toShown(leader.after)} has stopped`}.`}</p>
     ${
       action &&
       value &&
