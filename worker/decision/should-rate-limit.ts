@@ -113,8 +113,8 @@ export interface DecisionParts {
   readonly metrics: Metrics;
   readonly unmatched: UnmatchedSampler;
   /**
-   * Undefined when requests over the limit are not observed. Not in one list with `recorder`: its members would be called
-   * for each answer, which makes a decision 5 % slower; this one is called for few.
+   * Undefined when requests over the limit are not observed. Not in a list with `recorder`, whose members would be called
+   * for each answer: a decision would cost 5 % more.
    */
   readonly observer?: OverLimitObserver | undefined;
   /** Undefined when decisions are not recorded. */
