@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { listenForStopSignals } from '../shared/stop-signals.ts';
 
-const help = `npm start: Ratelane on this machine, to try it. It takes no options.
+const help = `npm start: Ratelane on this machine, to try it. Options are not accepted.
 
 Starts a control plane on the rules of compose/rules, and a worker that it feeds and that counts in its own memory.
 Once both serve, it prints requests to try. Ctrl-C stops both, and nothing is kept.
@@ -30,7 +30,7 @@ if (option !== undefined) {
   if (isHelp) process.stdout.write(help);
   else
     process.stderr.write(
-      `npm start takes no options, and got ${JSON.stringify(option)}\n\n${help}`,
+      `npm start accepts no options, and got ${JSON.stringify(option)}\n\n${help}`,
     );
   process.exit(isHelp ? 0 : 2);
 }

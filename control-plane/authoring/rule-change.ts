@@ -84,7 +84,7 @@ export function compareRules(before: ComparedRules, after: ComparedRules): RuleC
   return runAtOnce(comparing(before, after, (change) => change));
 }
 
-/** The same, in steps. `toItem` maps each change to what is retained: a change itself references rules of both sides. */
+/** Like `compareRules`, in steps. `toItem` maps each change to what is retained: a change itself references rules of both sides. */
 export function* comparing<Item>(
   before: ComparedRules,
   after: ComparedRules,

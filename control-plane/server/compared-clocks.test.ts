@@ -43,7 +43,7 @@ for (const [theirsMs, tookMs, problem] of [
   });
 }
 
-test('that clocks differ is logged once, as is that they no longer do, and an old comparison is no problem', (t) => {
+test('a difference of clocks is logged once, and its end once; an outdated comparison is not a problem', (t) => {
   const { clock, clocks, log, answer } = compare();
   for (let times = 0; times < 3; times++) answer(60_000);
   answer(0);

@@ -31,7 +31,7 @@ test('two control planes on one state directory name each other, once each', asy
   t.regex(other.log.lines[0] ?? '', /\(host:1\).*--state-dir/);
 });
 
-test('one that was killed before is no other one, and nothing is left behind', async (t) => {
+test('a killed control plane does not count as another one, and no files remain', async (t) => {
   const stateDirectory = createTemporaryFolder(t);
   const clock = createManualClock();
   const log = createRecordedLog();

@@ -45,7 +45,7 @@ export class HttpError extends Error {
 /** A problem document has its own media type. */
 function refuseContentType(headers: Readonly<Record<string, string>>): void {
   const name = Object.keys(headers).find((given) => given.toLowerCase() === 'content-type');
-  if (name !== undefined) throw new TypeError(`HttpError: ${name} goes with a body that is sent`);
+  if (name !== undefined) throw new TypeError(`HttpError: ${name} is allowed only with a body`);
 }
 
 export function bodyTooLarge(maxBytes: number): HttpError {

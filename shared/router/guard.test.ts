@@ -174,7 +174,7 @@ test('unsafe methods from pages that are neither own nor of a listed origin are 
   t.is(await status('GET', 'https://evil.example'), 200);
 });
 
-test('what is public drops inherited authentication and keeps inherited limits', async (t) => {
+test('a public method drops inherited authentication and keeps inherited limits', async (t) => {
   let asked = 0;
   const count = limited(() => {
     asked += 1;

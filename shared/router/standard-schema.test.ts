@@ -64,7 +64,7 @@ test('schemas of TypeBox, zod and valibot convert, check and describe alike', as
   }
 });
 
-test('what another library makes of a body reaches the method, and its formats are its own', async (t) => {
+test('a body converted by another library reaches the method, and the library checks its own formats', async (t) => {
   class Login extends Controller {
     static readonly POST = op(
       { body: z.object({ email: z.email().transform((text) => text.toLowerCase()) }) },
@@ -94,7 +94,7 @@ test('what another library makes of a body reaches the method, and its formats a
   });
 });
 
-test('what cannot be converted and what the library refuses is reported at once, each field once', async (t) => {
+test('failed conversions and refusals of the library are reported together, each field once', async (t) => {
   class Join extends Controller {
     static readonly POST = op(
       { body: z.object({ age: z.int(), name: z.string().min(3), mail: z.email() }) },

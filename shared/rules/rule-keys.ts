@@ -167,7 +167,7 @@ export const ruleKeys = [
     wire: 'public',
     of: 'match',
     needsLimit: true,
-    meaning: 'statistics for each value, of all levels',
+    meaning: 'statistics for each value, at all levels',
   },
   {
     name: 'value_to_metric',

@@ -27,7 +27,7 @@ test('documents without positions are named by file alone', (t) => {
   );
 });
 
-test('what a memory cache cannot count is refused by the path of its field', (t) => {
+test('a limit that a memory cache cannot count is refused by the path of its field', (t) => {
   const pathOf = (limits: string) => {
     const rule = documentOf('a.yaml', 'domain: shop', `descriptors: [{key: user, ${limits}}]`);
     const built = buildRuleSet([rule], { ...separate, fixedWindowsOnly: true });

@@ -50,7 +50,7 @@ function answer(words: readonly string[], folder: string): Outcome {
   if (command === 'why') {
     const rules = locateRules(documents).get(domain) ?? [];
     const explained = explainNoMatch(domain, rules, toEntries(pairs));
-    if (explained === undefined) return { out: 'a rule takes it, or may' };
+    if (explained === undefined) return { out: 'a rule matches, or can match' };
     const { nearest, reason, hint = 'no hint' } = explained;
     return { out: [reason, hint, nearest ? toPositionText(nearest.rule) : 'nowhere'].join('\n') };
   }

@@ -18,7 +18,7 @@ const readPair = (name: string): TestCertificate => ({
 export const caCertificate = read('authority.pem');
 /** For localhost and 127.0.0.1. */
 export const serverCertificate = readPair('server');
-/** The same names as `server`, another key; its common name is `renewed`. */
+/** Has the names of `server` and another key; its common name is `renewed`. */
 export const renewedCertificate = readPair('renewed');
 /** For proxy.example. */
 export const clientCertificate = readPair('client');

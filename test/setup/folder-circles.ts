@@ -8,7 +8,7 @@ export function findFolderCircles(texts: ReadonlyMap<string, string>): string[] 
   return findCircles(texts, (file) => file.split('/', 1)[0] ?? '');
 }
 
-/** The same for files, whatever their folders. */
+/** Circles of files, whatever their folders. */
 export function findFileCircles(texts: ReadonlyMap<string, string>): string[] {
   return findCircles(texts, (file) => file);
 }

@@ -189,7 +189,7 @@ export async function startSimulatedFleet(
   let states = 0;
   const folders = new Map<string, string>();
 
-  /** The same object while its stream is open. */
+  /** One object for as long as its stream is open. */
   function nodeOf({ id, instance, address, holds }: SimulatedWorker): NodeIdentity {
     const known = nodes.get(`${id} ${instance}`);
     if (known?.address === address) return known.node;
@@ -549,7 +549,7 @@ export async function startSimulatedFleet(
     events,
     /** The names of the control planes that queried their peers, once for each query. */
     questions,
-    /** The same for requests to poll the store now. */
+    /** The names of the control planes that requested a poll of the store, once for each. */
     triggers,
     store,
     text,

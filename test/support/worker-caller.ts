@@ -62,7 +62,7 @@ export function createCaller(t: Owner, address: string, channel = credentials.cr
     });
   }
   return {
-    /** The same, with the remaining hits of the limit. */
+    /** The answer with the remaining hits of the limit. */
     ask,
     /** One hit of a descriptor with one entry. */
     decide: async (domain: string, key: string, value: string) =>

@@ -8,7 +8,7 @@ import type { LimiterCounter } from './limiter.ts';
 
 /** One descriptor's hits on one counter. Made by the decision, completed by the store. */
 export interface Hit {
-  /** The complete counter key, including the window's start: for servers and for texts. */
+  /** The complete counter key, including the window's start: for servers and for messages. */
   readonly key: string;
   /** `toMapKey` of `key`: for maps in this process. */
   readonly mapKey: string;

@@ -53,7 +53,7 @@ test('the access time is that of the last lookup; it is 0 before, and while ther
   t.is(readGauge('averageAccessTime'), 0);
 });
 
-test('a removed entry retains no other', (t) => {
+test('a removed entry does not retain other entries', (t) => {
   class Entry extends AgedEntry<Entry> {}
   const entries = new OldestFirst<Entry>();
   const all = ['a', 'b', 'c'].map((key) => new Entry(key));

@@ -21,13 +21,13 @@ import type { MetricsRegistry } from './registry.ts';
 export interface PullTarget {
   readonly host: string;
   readonly port: number;
-  /** The name of the address's setting, for texts. */
+  /** The name of the address's setting, for messages. */
   readonly addressSetting: string;
   /** The only path with an answer. */
   readonly path: string;
   /** A file with the mapping; '' for the default one. */
   readonly mapperFile: string;
-  /** The name of its setting, for texts. */
+  /** The name of the setting, for messages. */
   readonly mapperSetting: string;
   /** Whether the worker observes response times in milliseconds; the default mapping scales them. */
   readonly responseTimeInMs: boolean;

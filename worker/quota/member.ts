@@ -27,7 +27,7 @@ export class Member implements Holder {
   readonly stream: MemberStream;
   /** The bucket's id, as the caller wrote it. */
   readonly entries: readonly Entry[];
-  /** The same entries in the order of the rules. */
+  /** The entries of the bucket in the order of the rules. */
   ordered: readonly Entry[] = [];
   /** The rules in which its limits were found. */
   ruleSet: RuleSet | undefined;

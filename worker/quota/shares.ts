@@ -39,7 +39,7 @@ function toUnits(capacity: number, asked: readonly (number | undefined)[]): numb
   return shares;
 }
 
-/** The same shares as whole numbers; the remainder goes to the first ones. */
+/** The given shares as whole numbers; the remainder goes to the first ones. */
 export function toIntegerShares(shares: readonly number[], capacity: number): number[] {
   const full = shares.map(Math.floor);
   let left = Math.floor(capacity) - full.reduce((sum, share) => sum + share, 0);

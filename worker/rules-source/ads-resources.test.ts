@@ -97,7 +97,7 @@ testLines(test, new URL('ads-resources.txt', import.meta.url), (given) => {
     .join(' > ');
 });
 
-test('the resource that another presumably replaces is found by the name with which its bytes begin', (t) => {
+test('the resource that an unreadable one presumably replaces is found by the name at the start of its bytes', (t) => {
   const long = 'n'.repeat(300);
   const names = ['a', long, ''];
   const { inForce } = apply(names.map((name, at) => resource(name, `d${at}`, 1)));

@@ -216,7 +216,7 @@ export const workerTable = {
       names: ['NEAR_LIMIT_RATIO'],
       default: 0.8,
       min: 0,
-      doc: 'Share of a limit from which hits count as near it; above 1 none do',
+      doc: 'Share of a limit from which hits count as near the limit; above 1, no hits do',
     }),
     calendarMonth: bool({
       names: ['USE_CALENDAR_MONTH_RATE_LIMIT'],

@@ -24,7 +24,7 @@ export function adviseOnRules(documents: readonly RuleDocument[], nowMs = Date.n
   return runAtOnce(advisingOnRules(documents, nowMs));
 }
 
-/** The same; yields after each domain. */
+/** Like `adviseOnRules`, as a generator that yields after each domain. */
 export function* advisingOnRules(
   documents: readonly RuleDocument[],
   nowMs: number,
@@ -107,7 +107,7 @@ class ShadowModeOnly {
   }
 }
 
-/** The same problems, with keys that have no effect at their position as errors. A worker ignores such keys, as the
+/** The given problems, with keys that have no effect at their position as errors. A worker ignores such keys, as the
  * reference does; authors must be warned, since the file reads as if a limit were enforced (or not) when the opposite
  * is true. */
 export function refuseMisplacedKeys(problems: readonly Problem[]): Problem[] {

@@ -56,7 +56,7 @@ export function findEnvoyProblems(
   for (const { domain, reporter, offset } of domains) {
     if (located.has(domain)) continue;
     const guess = nearestWord(domain, [...located.keys()]);
-    const message = `there are no rules for domain '${toExcerpt(domain)}', so none of its requests is limited`;
+    const message = `there are no rules for domain '${toExcerpt(domain)}', so its requests are not limited`;
     reporter[report]('envoy-unknown-domain', offset, '', message, didYouMean(guess));
   }
   for (const { reporter, offset, message, hint } of unsent) {

@@ -51,7 +51,7 @@ export function explainLookup(
   return runAtOnce(explainingLookup(rules, entries));
 }
 
-/** The same, in steps. */
+/** Like `explainLookup`, in steps. */
 export function* explainingLookup(
   rules: readonly LocatedRule[],
   entries: readonly Entry[],

@@ -28,7 +28,7 @@ export function findViolations(
   return runAtOnce(findingViolations(policy, documents));
 }
 
-/** The same, in steps. */
+/** Like `findViolations`, in steps. */
 export function* findingViolations(
   policy: Policy,
   documents: readonly RuleDocument[],

@@ -257,7 +257,7 @@ export class AdminController extends Controller {
     return this.askEachPeer(path, schema, peer, asked).then(toPeerAnswers);
   }
 
-  /** The same, one answer for each peer. */
+  /** Like `askPeers`, with one answer for each peer. */
   protected askEachPeer<Schema extends TSchema>(
     path: string,
     schema: Schema,

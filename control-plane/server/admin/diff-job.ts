@@ -38,7 +38,7 @@ export type DiffPiece =
 
 /** The most rules of changed domains, of both sides, that are compared on the main thread. */
 const fewRules = 100;
-/** The same as the largest file, in characters: its rules may take as long. */
+/** As long as the largest file, in characters: its rules may take as much time. */
 const size = 4 * 1024 * 1024;
 const subject = 'the comparison';
 

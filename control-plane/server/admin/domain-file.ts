@@ -99,7 +99,7 @@ export function toTag(files: readonly StoredFile[]): Promise<string> {
   return runInSlices(tagging(files));
 }
 
-/** The same, in steps. */
+/** Like `toTag`, in steps. */
 export function* tagging(files: readonly StoredFile[]): Generator<void, string> {
   const digest = yield* digestingJson([files.map(({ path, text }) => [path, text])]);
   return `"${digest.slice(0, 32)}"`;

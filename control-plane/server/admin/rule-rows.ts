@@ -81,7 +81,7 @@ export function toUnknownDomainText(domain: string, known: Iterable<string>): st
 
 /** A rule with its ancestors. */
 export interface ListedRule {
-  /** The same as `RuleRow.rule`. */
+  /** Equal to `RuleRow.rule`. */
   readonly name: string;
   readonly located: LocatedRule;
   readonly above: ListedRule | undefined;

@@ -156,7 +156,7 @@ export const statusJson = Type.Object(
         inForce: orNull(Type.String()),
         /** The id of a revision that reaches the workers in steps. */
         trial: orNull(Type.String()),
-        /** The same as `memory.problem`. */
+        /** The peer's `memory.problem`. */
         memoryProblem: orNull(Type.String()),
         /** Why it does not answer, and where its workers are. */
         error: orNull(Type.String()),
@@ -392,7 +392,7 @@ function toMemoryProblem({
   const where = isForgetful
     ? 'the state directory was empty at the start, so what was taken back, held back or approved before is not known'
     : 'only the state directory has what was taken back, held back or approved';
-  return `${aside ?? `${location} takes no writes (${denied})`}: ${where}`;
+  return `${aside ?? `${location} rejects writes (${denied})`}: ${where}`;
 }
 
 const maxNamed = 3;

@@ -12,7 +12,7 @@ import { inRepository, type Revision, toShortId } from '../store/revision.ts';
 import type { ConfigStore } from '../store/store.ts';
 
 export interface Notification {
-  /** The same for all attempts of one delivery. */
+  /** Identifies the delivery; equal for all its attempts. */
   readonly delivery: string;
   readonly event: 'in-force' | 'taken-back' | 'held-back' | 'invalid';
   readonly at: string;

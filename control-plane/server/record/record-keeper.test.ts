@@ -306,7 +306,7 @@ test('a record of a newer version is not written over in the state directory alo
   t.is((await own.read())?.text, newer);
 });
 
-test('what is kept here is known here and at the next start, and written with the next change', async (t) => {
+test('a change stored locally is known here and at the next start, and is written with the next change', async (t) => {
   const { one, own, open, text, notified } = await startTwo();
   const outcome = { content: 'a content', atMs: 5, reason: '', by: '' };
   const note = (record: RolloutRecord) =>

@@ -291,7 +291,7 @@ export function toMemoryState(state: RecordState): MemoryState {
 }
 
 export function toDenied({ location }: RecordOptions, reason: string): string {
-  return `${location} takes no writes from this control plane (${reason})`;
+  return `${location} rejects writes from this control plane (${reason})`;
 }
 
 export function toKnown(

@@ -139,7 +139,7 @@ testLines(test, new URL('decisions.txt', import.meta.url), (given) =>
   show(decideOn(toGiven(given))),
 );
 
-test('it is foreseen whether the workers can be divided at each step', (t) => {
+test('the plan is checked in advance: at which step the workers cannot be divided', (t) => {
   const foresee = (steps: string, ...given: string[]) => {
     const parsed = parseRolloutPlan(steps);
     if (!parsed.ok) throw new Error(parsed.reason);

@@ -76,7 +76,7 @@ function applyAction(
   }
   const problem = 'the rollout has changed meanwhile: check its state and try again';
   if (action === 'abort' && running?.trial.revision.id === open.revision) {
-    const anyway = '; the workers of this control plane go back all the same';
+    const anyway = '; the workers of this control plane return to the previous rules anyway';
     return takeBack(turn, running, { reason, by }, facts, {
       asked,
       problem,

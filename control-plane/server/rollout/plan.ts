@@ -60,7 +60,7 @@ export function parseRolloutPlan(text: string): PlanResult {
     }
     listed.push(hold === undefined ? canary : `${canary}:${hold}`);
   } else if (hold !== undefined) {
-    return bad("hold=... goes with canary=...; a step has its own, such as '5%:30s'");
+    return bad("hold=... requires canary=...; a step has its own, such as '5%:30s'");
   }
   const parsed = parseRolloutSteps(listed.join(','));
   if (!parsed.ok) return parsed;

@@ -101,7 +101,7 @@ export const controlPlaneTable = {
       names: ['--git-username', 'RATELANE_GIT_USERNAME'],
       default: '',
       defaultText: 'git',
-      doc: 'The user name that goes with the password or token',
+      doc: 'The user name for the password or token',
     }),
     password: text({
       names: ['RATELANE_GIT_PASSWORD'],

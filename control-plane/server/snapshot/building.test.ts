@@ -75,7 +75,7 @@ test('a few lines that may be many rules by their aliases are large', (t) => {
   t.false(isLarge(toFiles({ 'a.yaml': 'domain: d', 'd.yaml': '- [1]'.padEnd(2_000) })));
 });
 
-test('what stays as it is stays the same document and the same snapshot', async (t) => {
+test('unchanged files keep their document and their snapshot', async (t) => {
   const building = createBuilding(t);
   const first = await building.build(large);
   const changed = large.files.map((file) =>
@@ -127,7 +127,7 @@ test('equal files are built once, whoever asks, until one of their rules ends', 
   t.is(jobs, 3);
 });
 
-test('what is no longer used is built again', async (t) => {
+test('a snapshot that is no longer used is built again', async (t) => {
   const building = createBuilding(t);
   await building.build(large);
   setFlagsFromString('--expose-gc');
@@ -179,7 +179,7 @@ const greedy =
 
 // Proof of SECURITY.md: cannot block or fill the control plane: a revision is read in a thread, in bounded time and
 // memory
-test('what takes too long, or too much memory, is refused with its largest file, and the next one is built', async (t) => {
+test('a revision that takes too long, or too much memory, is refused with its largest file, and the next revision is built', async (t) => {
   const clock = createManualClock();
   const programs = [endless, greedy, greedy];
   const resourceLimits = { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 2 };

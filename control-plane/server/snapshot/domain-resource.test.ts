@@ -27,7 +27,7 @@ test('a resource follows from the documents and their order', (t) => {
   t.is(new Set([...others, made(one, two, three)]).size, 6);
 });
 
-test('each document with extensions is reported, and no other one', (t) => {
+test('exactly the documents with extensions are reported', (t) => {
   const documents = [
     documentOf(ours('share_threshold: true'), 'a.yaml'),
     documentOf(ruleText('shop', 2), 'b.yaml'),

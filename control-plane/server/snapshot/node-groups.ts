@@ -52,7 +52,7 @@ const nodeGroupsKeys = [
     sections: ['group'],
     type: 'map',
     holds: 'match',
-    meaning: 'which nodes: all that is given has to match; without it, every node',
+    meaning: 'the nodes of the group: all given fields must match; every node without them',
   },
   {
     name: 'domains',

@@ -59,20 +59,20 @@ test('a revision that breaks the policy with an exception is logged once', (t) =
   ]);
 });
 
-test('what was judged by what is not so any more is judged again', (t) => {
+test('a judgement by outdated facts is repeated', (t) => {
   const [state] = apply(startServing(options), { kind: 'reconsider' });
   t.deepEqual(judged(state, 'first', state.turns - 1)[1], ['judge']);
   t.not(judged(state, 'first', state.turns)[1][0], 'judge');
 });
 
-test('a admission of a revision that is not the newest any more is none', (t) => {
+test('an admission of a revision that is no longer the newest is dropped', (t) => {
   const [state] = apply(startServing(options), { kind: 'found', revision: toRevision('second') });
   const revision = toRevision('first');
   t.deepEqual(apply(state, { kind: 'built', purpose: 'examine', revision, outcome }), [state, []]);
   t.deepEqual(apply(state, toJudged('first', state.turns)), [state, []]);
 });
 
-test('who has made what is found out where there is a policy, and not of what is in force already', (t) => {
+test('the author of a revision is determined if there is a policy, and not for the revision in force', (t) => {
   const files = [
     { path: 'a.yaml', text: ruleText('a', 1) },
     { path: policyFile, text: 'policies: [{domains: a, owners: [ada]}]\n' },

@@ -59,7 +59,7 @@ function parsePath(text: string): GitAddressResult {
   const host = beforePath.includes(':') ? (beforePath.split('@').at(-1) ?? '') : '';
   if (host.startsWith('-')) return refuse("its host begins with '-'");
   if (/^[^@:]*:[^@]*@/.test(beforePath)) {
-    return refuse('ssh takes no password from an address; use a key');
+    return refuse('ssh accepts no password in an address; use a key');
   }
   return accept(text);
 }
@@ -75,7 +75,7 @@ function parseUrl(text: string, scheme: string): GitAddressResult {
     return refuse("it has no host, or one that begins with '-'");
   }
   if (scheme === 'ssh' || scheme === 'git') {
-    if (url.password !== '') return refuse('ssh takes no password from a URL; use a key');
+    if (url.password !== '') return refuse('ssh accepts no password in a URL; use a key');
     return accept(text, showUrl(url));
   }
   const username = decode(url.username);

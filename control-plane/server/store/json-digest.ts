@@ -8,7 +8,7 @@ export function toJsonDigest(values: Iterable<unknown>): Promise<string> {
   return runInSlices(digestingJson(values));
 }
 
-/** The same, in steps. */
+/** Like `toJsonDigest`, in steps. */
 export function* digestingJson(values: Iterable<unknown>): Generator<void, string> {
   const hash = createHash('sha256');
   for (const value of values) {

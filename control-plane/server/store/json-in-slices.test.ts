@@ -35,7 +35,7 @@ test('JSON is read as JSON.parse reads it, including blanks, escapes and repeate
   }
 });
 
-test('what JSON.parse refuses is refused, wherever a character is wrong', (t) => {
+test('a text that JSON.parse refuses is refused, wherever a character is wrong', (t) => {
   const mutant = fc.tuple(fc.json(), fc.nat(), fc.constantFrom(...'"\\{}[],:0-.eu\n \u0001'));
   fc.assert(
     fc.property(mutant, ([text, at, character]) => {

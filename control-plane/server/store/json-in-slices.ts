@@ -205,7 +205,7 @@ export class WrittenJson {
   }
 }
 
-/** The same text as JSON.stringify, in parts. `value` is plain data without toJSON methods; a generator is written as a
+/** The text of JSON.stringify, in parts. `value` is plain data without toJSON methods; a generator is written as a
  * list. */
 export function* writingJson(value: unknown): Generator<string | Uint8Array, void> {
   const writer = new JsonWriter();

@@ -79,7 +79,7 @@ test('headers of up to 16 KiB, counted as HTTP/2 does, are accepted, and larger 
   t.false(within.closed);
 });
 
-test('what a client sends after the end of its stream is dropped', async (t) => {
+test('messages after the end of a stream are dropped', async (t) => {
   const dropped: string[] = [];
   const clock = createManualClock();
   const limits = { requestMs: 1_000 };

@@ -46,7 +46,7 @@ async function start(t: ExecutionContext) {
   };
 }
 
-test('clients beyond the limit are greeted and wait, and are read in order once others are opened', async (t) => {
+test('clients beyond the limit receive the settings and wait; their bytes are read in order as earlier connections open', async (t) => {
   const { come, opened, clock, greeted, read, closed } = await start(t);
   await come(5);
   t.deepEqual(greeted, [0, 1, 2, 3, 4]);

@@ -35,7 +35,7 @@ export interface VersionAt {
   readonly version: string;
   /** Wall time, for display. */
   readonly atMs: number;
-  /** The same moment on the monotonic clock. */
+  /** The moment of `atMs` on the monotonic clock. */
   readonly sinceMs?: number;
 }
 

@@ -144,7 +144,7 @@ test('a named media type sends the plain text of the value unless it is JSON', a
   ]);
 });
 
-test('what has no JSON text, or would lose what is in it, is a defect: 500', async (t) => {
+test('a value without a JSON text, or whose content would be lost, is a defect: 500', async (t) => {
   const cycle: { self?: unknown } = {};
   cycle.self = cycle;
   const collections = [new Map([[1, 2]]), new Set([1]), new URLSearchParams('a=b')];
@@ -172,7 +172,7 @@ test('an error that is returned is answered as if it were thrown', async (t) => 
   t.is((await answerOf(() => Object.assign(new Error('a'), { path: '/etc' })))[0], 500);
 });
 
-test('what has been read or has ended before it is sent is a defect: 500', async (t) => {
+test('a stream that has been read or has ended before it is sent is a defect: 500', async (t) => {
   const read = new Response('a');
   await read.text();
   const locked = new Response('a');

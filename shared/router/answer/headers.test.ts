@@ -68,7 +68,7 @@ test('two content types, a charset that the text does not have and events of ano
   t.regex(String(reports[0]?.error), /the content type of events is text\/event-stream, not text/);
 });
 
-test('what a generator sets before its first event, or until a list ends, is sent', async (t) => {
+test('headers that a generator sets before its first event, or until a list ends, are sent', async (t) => {
   class Events extends Controller {
     static readonly GET = op({ produces: 'text/event-stream' });
     async *GET() {
@@ -200,7 +200,7 @@ test('an HttpError with a body has the type that its headers name; without a bod
     throw new HttpError(404, { headers: { 'content-type': 'text/html' } });
   });
   t.is(without.status, 500);
-  t.regex(without.report, /content-type goes with a body/);
+  t.regex(without.report, /content-type is allowed only with a body/);
 });
 
 test('locations are percent-encoded wherever they are set, and never twice', async (t) => {

@@ -124,7 +124,7 @@ for (const [name, replace] of Object.entries(replacements)) {
   });
 }
 
-test('what is piped into a stream is destroyed with it when the reader leaves', async (t) => {
+test('the source of a piped stream is destroyed when the reader disconnects', async (t) => {
   const piped = source();
   await withServer(
     () => piped.pipe(createGzip()),
@@ -255,7 +255,7 @@ test('a stream whose reader leaves before it is returned, the list of a generato
   }
 });
 
-test('an application without sockets answers a request to upgrade as any other', async (t) => {
+test('an application without sockets answers a request to upgrade like any other request', async (t) => {
   await withServer(
     () => 'tea',
     async (_get, _reports, port) => {

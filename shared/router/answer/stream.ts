@@ -120,7 +120,7 @@ function toChunks({ next, end }: Source<Uint8Array>): Chunks {
 
 const firstWaitMs = 1_000;
 
-/** The same chunks, after waiting at most a second for the first one: rejects with any failure until then, so that it
+/** The given chunks, after waiting at most a second for the first one: rejects with any failure until then, so that it
  * is answered like any other error. */
 export async function toBegun(chunks: Chunks): Promise<Chunks> {
   const iterator = chunks[Symbol.asyncIterator]();
@@ -142,7 +142,7 @@ export async function toBegun(chunks: Chunks): Promise<Chunks> {
   });
 }
 
-/** The same chunks; a failure is reported before it is rethrown, unless the reader has disconnected: ending a waiting
+/** The given chunks; a failure is reported before it is rethrown, unless the reader has disconnected: ending a waiting
  * stream makes it fail. A number of bytes other than `length` is a failure as well, since it would corrupt the
  * following answers on the connection. */
 export function watchStream(

@@ -131,7 +131,7 @@ test('the first around is outermost: of the application, of outer folders, of in
   ]);
 });
 
-test('what an around does wrong is a 500 with its reason in the log', async (t) => {
+test('a mistake of an around is a 500 with its reason in the log', async (t) => {
   const arounds: Readonly<Record<string, Around>> = {
     'calls next\\(\\) once': async (next) => {
       await next();
@@ -261,7 +261,7 @@ test('an around that does not wait for its answer aborts the request, and ends w
   t.deepEqual(client.reports, []);
 });
 
-test('what an around opens holds in the methods below: AsyncLocalStorage', async (t) => {
+test('the AsyncLocalStorage of an around is available in the methods below', async (t) => {
   const { AsyncLocalStorage } = await import('node:async_hooks');
   const store = new AsyncLocalStorage<string>();
   class Who extends Controller {

@@ -93,7 +93,7 @@ test('texts and streams are compressed for who accepts it, by what is preferred'
   }
 });
 
-test('what is short, compressed already, without a body or not to be changed stays as it is', async (t) => {
+test('an answer that is short, compressed already, without a body or not to be changed is not compressed', async (t) => {
   const get = await fetchFrom({ Texts });
   for (const name of ['small', 'picture', 'done', 'fixed', 'none']) {
     const response = await get(`/texts/${name}`, { 'accept-encoding': 'gzip' });

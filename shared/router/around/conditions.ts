@@ -34,7 +34,7 @@ export const tagged: Around = async (next, { headers: asked }) => {
   return answer;
 };
 
-/** The same method, whose answer a browser can store if it revalidates it before each use. */
+/** The given method, whose answer a browser can store if it revalidates it before each use. */
 export function withRevalidation(handler: Handler): Handler {
   return function (this: Controller, ...args: unknown[]) {
     this.response.headers.set('cache-control', 'private, no-cache');

@@ -219,7 +219,7 @@ test('a file is sent as a form', async (t) => {
   t.deepEqual(sent.ok && sent.value, { title: 'sun', marks: [7, 8], text: 'light' });
 });
 
-test('what the server refuses is a value, with the type that its status declares', async (t) => {
+test('a refusal of the server is a value, with the type that its status declares', async (t) => {
   const { api } = await start();
   const conflict = await api.notes.GET({}, 409);
   if (conflict.ok || conflict.status !== 409) return t.fail(`${conflict.status}, not 409`);
@@ -269,7 +269,7 @@ test('each request asks for its headers again', async (t) => {
   t.is((await api.Closed.GET()).status, 200);
 });
 
-test('what would name another path, or be another value, is refused before it is sent', async (t) => {
+test('an argument that would name another path, or become another value, is refused before it is sent', async (t) => {
   const { api, requests } = await start();
   for (const part of ['', '.', '..', '\ud800'])
     await t.throwsAsync(() => api.notes.DELETE({}, part), { instanceOf: TypeError });

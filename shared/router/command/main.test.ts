@@ -164,7 +164,7 @@ test('an unknown command and a wrong address end with exit code 2', async (t) =>
   }
 });
 
-test('what keeps it from starting is reported in one line, with exit code 1', async (t) => {
+test('a failed start is reported in one line, with exit code 1', async (t) => {
   t.deepEqual(await run(['serve', '--prefix', './none']), {
     code: 1,
     out: '',

@@ -215,7 +215,7 @@ async function refusalOf(port: number, path: string, headers = {}) {
   return response.statusCode;
 }
 
-onEach('what a generator yields is sent as events, and its end ends them', async (t, server) => {
+onEach('values of a generator are sent as events, until its end', async (t, server) => {
   const response = await get(server.port, `${server.prefix}/ticks`);
   t.is(response.headers['content-type'], 'text/event-stream');
   t.is(
@@ -225,11 +225,11 @@ onEach('what a generator yields is sent as events, and its end ends them', async
   t.is(await ended.promise, 'some');
 });
 
-onEach('what is thrown before the first event is answered as an error', async (t, server) => {
+onEach('an exception before the first event is answered with its status', async (t, server) => {
   t.is((await get(server.port, `${server.prefix}/ticks?kind=refused`)).statusCode, 409);
 });
 
-onEach('what is thrown later breaks the events off, and is reported', async (t, server) => {
+onEach('a later exception ends the events, and is reported', async (t, server) => {
   const response = await get(server.port, `${server.prefix}/ticks?kind=broken`);
   await t.throwsAsync(readUntil(response, 'never'));
   t.deepEqual(
@@ -252,7 +252,7 @@ onEach(
   },
 );
 
-test('what is no event is not sent to a reader of events', async (t) => {
+test('an invalid event is not sent to a reader of events', async (t) => {
   class News extends Controller {
     static readonly GET = op({ produces: 'text/event-stream' });
     static readonly POST = op({ produces: 'text/event-stream' });
@@ -321,7 +321,7 @@ onNode('a class with CONNECT is a WebSocket with one instance', async (t, { port
   t.is(await ended.promise, 'bob 4000');
 });
 
-onNode('what CONNECT throws refuses the handshake', async (t, { port, prefix }) => {
+onNode('an exception in CONNECT refuses the handshake', async (t, { port, prefix }) => {
   t.is(await refusalOf(port, `${prefix}/rooms/later`), 503, 'changed by an around');
   t.is(await ended.promise, 'ann 1006');
   t.is(await refusalOf(port, `${prefix}/rooms/full`), 409);
@@ -414,7 +414,7 @@ onNode(
   },
 );
 
-onNode('what is no text, or too long, closes the connection', async (t, { port, prefix }) => {
+onNode('a binary or too long message closes the connection', async (t, { port, prefix }) => {
   const binary = connect(port, `${prefix}/rooms/a`);
   await binary.read();
   binary.socket.send(Buffer.from('{"text":"a"}'));
@@ -497,13 +497,16 @@ onNode('a handshake that is not whole is answered as any request', async (t, { p
   }
 });
 
-onNode('a request for another protocol is answered as any other', async (t, { port, prefix }) => {
-  const headers = { connection: 'Upgrade', upgrade: 'h2c' };
-  const asked = httpRequest({ port, path: `${prefix}/bytes`, method: 'POST', headers });
-  const [response] = (await once(asked.end('tea'), 'response')) as [IncomingMessage];
-  t.is(await readUntil(response, 'never'), 'tea');
-  t.is(response.headers.vary, 'a, b', 'each header that stands twice is sent');
-});
+onNode(
+  'a request for another protocol is answered like any other request',
+  async (t, { port, prefix }) => {
+    const headers = { connection: 'Upgrade', upgrade: 'h2c' };
+    const asked = httpRequest({ port, path: `${prefix}/bytes`, method: 'POST', headers });
+    const [response] = (await once(asked.end('tea'), 'response')) as [IncomingMessage];
+    t.is(await readUntil(response, 'never'), 'tea');
+    t.is(response.headers.vary, 'a, b', 'each header that stands twice is sent');
+  },
+);
 
 test('an event whose name would end its line is refused', (t) => {
   t.throws(() => new ServerEvent(1, { name: 'a\ndata:2' }), { instanceOf: TypeError });

@@ -58,7 +58,7 @@ async function send(
   return [response.statusCode, isAsked];
 }
 
-test('who waits to be asked for a body is asked where the method takes it', async (t) => {
+test('a client that waits before it sends a body is asked for it where the method accepts it', async (t) => {
   t.deepEqual(await send(t, 'POST', '/notes', { text: '{"text":"a"}' }), [200, true]);
   t.deepEqual(await send(t, 'PUT', '/files', { text: 'abc' }), [200, true]);
 });

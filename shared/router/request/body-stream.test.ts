@@ -209,7 +209,7 @@ test('a part and a form that are left keep neither the next part nor the next re
   }
 });
 
-test.serial('who leaves a form early leaves no timer behind', async (t) => {
+test.serial('no timer remains when a form is abandoned early', async (t) => {
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
   async function* stalling() {
     yield Buffer.from(

@@ -205,7 +205,7 @@ export function answerWithoutRoute(
 
 /** `OPTIONS *` asks which methods the server supports; no other method has this target. */
 export function answerServer(method: string, requestId: string): ResponseLike {
-  if (method !== 'OPTIONS') throw new BadRequest('the target * goes with OPTIONS only');
+  if (method !== 'OPTIONS') throw new BadRequest('the target * is allowed with OPTIONS only');
   return toNoContent(['allow', allowedMethods(anyVerbs).join(', ')], requestId);
 }
 

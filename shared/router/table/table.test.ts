@@ -131,7 +131,7 @@ test('the search for controllers runs no getter of a class, and ends at classes 
   t.is((await client.send('GET', '/left/right/left')).status, 404);
 });
 
-test('what is private takes its subclasses and nested classes along, unless one declares otherwise', async (t) => {
+test('subclasses and nested classes of a private class are private, unless one declares otherwise', async (t) => {
   class Hidden extends Controller {
     static override readonly private: boolean = true;
     static readonly Inner = class extends Controller {

@@ -51,7 +51,7 @@ export function readRuleDocument(map: TreeMap, file: string, reporter: Reporter)
   readText(fields, 'name');
   const descriptors = readDescriptors(fields, domain ?? '', fields.has('rate_limit'));
   if (domain && isEmptyList(map, 'descriptors') && !findings.isSuspect) {
-    const message = `domain '${toExcerpt(domain)}' has no descriptors, so none of its requests is limited`;
+    const message = `domain '${toExcerpt(domain)}' has no descriptors, so its requests are not limited`;
     reporter.advise('no-descriptors', fields.offsetOf('domain'), 'descriptors', message);
   }
   const position = reporter.position(fields.offsetOf('domain'));

@@ -95,7 +95,7 @@ const problemRules = {
   'unreadable-resource': ['error', 'A resource of a management server cannot be read'],
   'metric-mapping': ['warning', 'A mapping of statistics cannot be used'],
   'unwritable-path': ['error', 'A change names a path that cannot be written'],
-  'allow-comment': ['note', 'A comment allows what does not occur, or what cannot be allowed'],
+  'allow-comment': ['note', 'A comment allows a problem that does not occur, or cannot be allowed'],
   'rule-test': ['error', 'A file of rule tests cannot be run'],
   'failed-test': ['error', 'A test of rules expects another answer'],
   'program-defect': ['error', 'A defect of the program itself'],

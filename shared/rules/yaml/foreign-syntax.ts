@@ -39,7 +39,7 @@ export function describeForeignLine(line: string): string | undefined {
     return `a key is followed by ': ', not by '=': write '${key}: ${toExcerpt(plain)}'`;
   }
   return /^ *[A-Za-z_]{1,60} *\{ *$/.test(line)
-    ? "write ':' after the key, and what it holds below, without braces"
+    ? "write ':' after the key, and its value below, without braces"
     : undefined;
 }
 

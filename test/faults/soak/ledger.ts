@@ -11,7 +11,7 @@ const hitsPerKey = 40;
 const keysAtOnce = 10;
 /** How much later an answered hit may be counted: in the background, or when a stall ends. */
 const settleMs = 3_000;
-/** The same if the worker reports no failure, on a machine that may stall. */
+/** Instead of `settleMs` if the worker reports no failure, on a machine that may stall. */
 const patienceMs = 20_000;
 
 export interface Entry {

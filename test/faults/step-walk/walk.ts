@@ -38,7 +38,7 @@ const undoneSeconds = 12;
 /** Until it is repaired. */
 const brokenSeconds = 45;
 
-/** The same for the same seed. */
+/** Equal seeds have equal results. */
 export function walk(seed: number, isTraced = false): WalkResult {
   const walking = new Walk(createRandom(seed), isTraced);
   try {

@@ -118,7 +118,7 @@ for (const [where, open] of Object.entries(stores)) {
       (await rules.readRecord()).includes('no domain would be left'),
     );
     const second = await createControlPlaneInProcess(t, { flags: rules.flags });
-    // With a directory it has no revision to serve, and is not ready; workers can connect all the same.
+    // With a directory it has no revision to serve, and is not ready; workers can still connect.
     await second.start();
     await eventually('its port is open', () => second.output().includes('Workers are served'));
     t.is((await second.fetch('/healthcheck')).status, where === 'in an engine' ? 503 : 200);

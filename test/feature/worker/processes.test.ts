@@ -316,7 +316,7 @@ test.serial('a process that hangs keeps no caller once it is ended', async (t) =
   t.is(await worker.waitForEnd(60_000), 0);
 });
 
-test.serial('it is logged when the primary can open no more connections', async (t) => {
+test.serial('an error is logged when the primary cannot open more connections', async (t) => {
   const worker = await startProcesses(t, {
     env: environment(await startRedisServer(t)),
     rules,
@@ -338,7 +338,7 @@ test.serial('it is logged when the primary can open no more connections', async 
   t.is(worker.ended(), undefined);
 });
 
-test.serial('one process starts no other', async (t) => {
+test.serial('a worker of one process does not start another', async (t) => {
   const worker = await startWorkerProcess(t, { env: { BACKEND_TYPE: 'memory' }, rules });
   t.false((await worker.page('/status')).includes('processes'));
   if (process.platform !== 'linux') return;

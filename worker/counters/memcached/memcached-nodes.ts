@@ -26,7 +26,7 @@ export type NodeSource =
       readonly kind: 'srv';
       /** `_service._proto.name`. */
       readonly name: string;
-      /** The name of its setting, for texts. */
+      /** The name of the setting, for messages. */
       readonly setting: string;
       /** The time between the end of a lookup and the start of the next one; 0 for a single lookup. */
       readonly refreshMs: number;

@@ -21,7 +21,7 @@ export interface StartupOptions {
 export interface FirstConnectionDeps {
   /** The name in texts, such as `key-value store 127.0.0.1:6379`. */
   readonly name: string;
-  /** The name of the address's setting, for texts. */
+  /** The name of the address's setting, for messages. */
   readonly addressSetting: string;
   readonly describeRemedy: DescribeRemedy;
   readonly startup: StartupOptions;

@@ -46,7 +46,7 @@ test('each hit is counted in the store of its unit, the main one first', async (
   ]);
 });
 
-test('both stores are connected and closed, and it is healthy when both are', async (t) => {
+test('both stores are connected and closed, and the kind is healthy when both are', async (t) => {
   const { store, seen } = setUp();
   await store.connect(AbortSignal.timeout(1_000));
   await store.close(7);

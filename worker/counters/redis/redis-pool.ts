@@ -45,7 +45,7 @@ export interface PoolOptions {
 export interface RedisPoolDeps {
   /** The name in texts, such as `key-value store 127.0.0.1:6379`. */
   readonly name: string;
-  /** The name of the server's setting, for texts. */
+  /** The name of the server's setting, for messages. */
   readonly addressSetting: string;
   readonly open: (signal: AbortSignal) => Promise<Connection>;
   readonly knownExpiries: KnownExpiries;

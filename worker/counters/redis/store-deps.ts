@@ -16,7 +16,7 @@ import type { PoolOptions } from './redis-pool.ts';
 
 export interface RedisStoreOptions {
   readonly target: StoreTarget;
-  /** The name of the target's setting, for texts. */
+  /** The name of the target's setting, for messages. */
   readonly addressSetting: string;
   /** Called for each attempt to connect, instead of using the target's credentials. */
   readonly readCredentials?: ReadCredentials | undefined;

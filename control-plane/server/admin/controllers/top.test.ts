@@ -29,7 +29,7 @@ function topOf(count: number, unlistedAtMost: number, name = 'ada'): TopJson {
 const noOwners = runAtOnce(findingRuleOwners([]));
 const isNotLifted = () => undefined;
 
-test('what control planes report is added, and a lifted value has the end of its lift', (t) => {
+test('the figures of control planes are added, and a lifted value has the end of its lift', (t) => {
   const until = Date.parse('2026-11-24T18:00:00Z');
   const top = toTop(
     [topOf(60, 1), topOf(30, 2), topOf(6, 4, 'bob')].map(toFacts),

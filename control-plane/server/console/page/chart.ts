@@ -217,7 +217,7 @@ function toOptions(
       setCursor: [({ cursor }) => point(cursor.idx ?? undefined)],
       drawClear: [(chart) => drawGaps(chart, raised)],
     },
-    // The same as for `.marks`.
+    // Equal to the padding of `.marks`.
     padding: [8, 24, 0, 0],
     axes: [
       {
