@@ -15,7 +15,7 @@ export const errorFacts = {
   not_ready: {
     meaning: 'No rules have ever been loaded',
     adminStatus: undefined,
-    whatToDo: 'See `/status` on the debug port: it lists what is awaited and what was refused',
+    whatToDo: 'See `/status` on the debug port: it lists what is awaited, and refused rules',
   },
   store: {
     meaning: 'The store of counters or of configuration refused, failed, or did not answer in time',

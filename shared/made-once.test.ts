@@ -32,7 +32,7 @@ test('another version replaces the one before, which earlier callers still recei
   t.deepEqual(runAtOnce(once.of(key, () => making(log, 'again'), 2)), { name: 'new' });
 });
 
-test('a caller that leaves lets the others finish, and a failure is not retained', (t) => {
+test('a caller that disconnects lets the others finish, and a failure is not retained', (t) => {
   const [once, key, log] = [new MadeOnce<object, object>(), {}, [] as string[]];
   const [gone, stays] = [0, 1].map(() => once.of(key, () => making(log, 'a')));
   gone?.next();

@@ -31,7 +31,7 @@ Exit codes:
   2  wrong usage, or the admin API does not answer
   3  with --wait: approved, but not yet in force everywhere, on too few workers, or not known
   4  with --wait: approved, but the newest revision is invalid or taken back
-  5  it is not held back, or not the newest one any more`,
+  5  the revision is not held back, or is no longer the newest`,
     )
     .action(async (revision: string, options: ApproveOptions) => {
       const body = { revision, reason: options.reason };

@@ -33,7 +33,7 @@ export const addDiff: AddCommand = (command, { io, finish, fail }) => {
     )
     .argument(
       '<before>',
-      "a file, a directory, git:REVISION with --git, or server:REVISION of a control plane, whose revisions 'history' lists; server: is what is in force there",
+      "a file, a directory, git:REVISION with --git, or server:REVISION of a control plane, whose revisions 'history' lists; server: is the revision in force there",
     )
     .argument('<after>', 'the same');
   addAdminOptions(addGitOptions(command))

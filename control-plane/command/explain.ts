@@ -42,7 +42,7 @@ export const addExplain: AddCommand = (command, { io, finish, fail }) => {
     )
     .argument(
       '[path...]',
-      `files and directories, or ${serverPrefix} for what is in force at a control plane, ${serverPrefix}REVISION for one of its revisions`,
+      `files and directories, or ${serverPrefix} for the revision in force at a control plane, ${serverPrefix}REVISION for one of its revisions`,
     );
   addAdminOptions(addRuleInputOptions(command)).requiredOption(
     '--domain <name>',

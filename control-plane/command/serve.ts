@@ -15,7 +15,7 @@ import type { AddCommand, CommandIo } from './command-frame.ts';
 export const addServe: AddCommand = (command, { io }) => {
   command
     .description(
-      'Follows a directory or a Git repository, serves its rules to workers (xDS), and an admin API. Rules with errors are never served: workers keep what they have.',
+      'Follows a directory or a Git repository, serves its rules to workers (xDS), and an admin API. Rules with errors are never served: workers retain their previous rules.',
     )
     .usage('--config-dir <dir> | --git <url> [options]')
     .addHelpText(

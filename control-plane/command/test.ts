@@ -18,14 +18,14 @@ interface TestOptions {
 export const addTest: AddCommand = (command, { io, finish, fail }) => {
   command
     .description(
-      'Asks the requests of test files of a worker without ports, and compares its answers with what is expected. Named files are read whatever their names, below directories *_test.yaml and *_test.yml.',
+      'Asks the requests of test files of a worker without ports, and compares its answers with the expected ones. Named files are read whatever their names, below directories *_test.yaml and *_test.yml.',
     )
     .argument('<path...>', 'files and directories')
     .addOption(new Option('--format <format>', 'output format (default: human)').choices(formats))
     .option('--json', 'the same as --format json')
     .option(
       '--update',
-      'replace what is expected by what is answered, and leave the rest of the files as it is',
+      'replace the expected answers by the actual ones; the rest of each file remains',
     )
     .option('--coverage', 'list the limits that no test reaches')
     .addHelpText(

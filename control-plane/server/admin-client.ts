@@ -10,7 +10,7 @@ export interface AdminCall {
   readonly body?: unknown;
   /** How long to wait for an answer; at most, and by default, `longestCallMs`. */
   readonly timeoutMs?: number;
-  /** A longer answer is none; at most, and by default, `largestAnswerBytes`. */
+  /** A longer answer is rejected; at most, and by default, `largestAnswerBytes`. */
   readonly maxAnswerBytes?: number;
 }
 

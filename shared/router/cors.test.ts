@@ -62,7 +62,7 @@ test('any origin never comes with credentials', async (t) => {
   });
 });
 
-test('OPTIONS that is no preflight is 204 with Allow, for scripts of other origins too', async (t) => {
+test('an OPTIONS request that is not a preflight returns 204 with Allow, for scripts of other origins too', async (t) => {
   for (const headers of [{}, { origin }]) {
     const { send } = await createTestClient({ '': { Closed } }, { cors: { origins: [origin] } });
     const answer = await send('OPTIONS', '/closed', { headers });

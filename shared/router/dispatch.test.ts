@@ -231,7 +231,7 @@ test('of a body that a method cannot take only as much is read as shows that', a
 
 const json = { 'content-type': 'application/json' };
 
-test('a body that is not an object is 400 where fields are declared, and names no path', async (t) => {
+test('a body that is not an object returns 400 where fields are declared, and names no path', async (t) => {
   for (const body of ['[1]', '7', '"tea"', 'null']) {
     const answer = await client.send('POST', '/open', { body, headers: json });
     t.like(answer.json, { status: 400, detail: 'the body is not an object of fields' }, body);
@@ -240,7 +240,7 @@ test('a body that is not an object is 400 where fields are declared, and names n
   t.is((await client.send('POST', '/open', { body: 'tea', headers: text })).status, 400);
 });
 
-test('a charset other than UTF-8 and a compressed body are 415, a transfer coding other than chunked 501, bytes that are not UTF-8 400', async (t) => {
+test('a charset other than UTF-8 and a compressed body return 415, a transfer coding other than chunked 501, bytes that are not UTF-8 400', async (t) => {
   const status = async (headers: Record<string, string>, body: string) =>
     (await client.send('POST', '/open', { headers, body })).status;
   t.is(await status({ 'content-type': 'application/json; charset=utf-16' }, '{}'), 415);

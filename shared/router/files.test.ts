@@ -162,7 +162,7 @@ test('nothing outside of the folder is served, however it is asked for', async (
   t.is((await get('/assets/within/a%20b.txt')).status, 200);
 });
 
-test('guards hold for files, other methods are 405 with Allow, and TRACE is refused', async (t) => {
+test('guards hold for files, other methods return 405 with Allow, and TRACE is refused', async (t) => {
   t.is((await get('/guarded/index.html')).status, 401);
   const { status, headers } = await get('/guarded/index.html', { authorization: 'Bearer right' });
   t.deepEqual([status, headers['cache-control']], [200, 'private, max-age=0']);

@@ -30,7 +30,7 @@ async function statusBehind(
 
 const withToken = { authorization: 'BEARER t' };
 
-test('a check that refuses is 401 with the scheme', async (t) => {
+test('a check that refuses returns 401 with the scheme', async (t) => {
   const realm = 'a "b"';
   t.deepEqual(
     await statusBehind(
@@ -82,7 +82,7 @@ test('the report of a check that returned false shows how a guard refuses, for t
   }
 });
 
-test('a check that fails is 503 without a challenge; its error is for the log alone', async (t) => {
+test('a check that fails returns 503 without a challenge; its error is for the log alone', async (t) => {
   const failing = async (): Promise<boolean> => {
     throw new Error('no database at 10.0.0.7');
   };
@@ -126,7 +126,7 @@ test('basic credentials may hold colons in the password', async (t) => {
   t.deepEqual(await statusBehind(guard, { authorization: 'Basic !!' }), [401, 'Basic', 0]);
 });
 
-test('a limit is 429 and authenticates no caller', async (t) => {
+test('a limit returns 429 and authenticates no caller', async (t) => {
   const guards = [bearer(() => true), limited(() => ({ isAllowed: false }) as never)];
   class Vault extends Controller {
     static override readonly guard = guards;
@@ -149,7 +149,7 @@ test('a guard may answer with Stop or Redirect, and the method is not called', a
   t.deepEqual(await statusBehind(throwing(new Redirect('/login'))), [302, null, 0]);
 });
 
-test('unsafe methods from pages that are neither own nor of a listed origin are 403', async (t) => {
+test('unsafe methods from pages that are neither own nor of a listed origin return 403', async (t) => {
   class Form extends Controller {
     static override readonly guard = [open(), fromOrigins(['https://own.example'])];
     GET() {

@@ -3,10 +3,10 @@ import { refuseUnknownNames } from './near-names.ts';
 
 /** Each can be set per application; counts and bytes are inclusive. */
 export const defaultLimits = {
-  /** Bytes of the request target without scheme and host; more is 414.
+  /** Bytes of the request target without scheme and host; more returns 414.
    * @default 8 KiB */
   targetBytes: 8 * 1024,
-  /** More is 400.
+  /** More returns 400.
    * @default 32 */
   pathParts: 32,
   /** Names in a query or a form; the names of a JSON object are only bounded by its bytes.
@@ -21,13 +21,13 @@ export const defaultLimits = {
   /** Elements and attributes of an XML body, with its comments and the like.
    * @default 10,000 */
   xmlNodes: 10_000,
-  /** More is 413, and the rest of the body is discarded. A body that its method does not accept has a smaller limit.
+  /** More returns 413, and the rest of the body is discarded. A body that its method does not accept has a smaller limit.
    * @default 1 MiB */
   bodyBytes: 1024 * 1024,
-  /** Fields and files of a form; more are 400.
+  /** Fields and files of a form; more return 400.
    * @default 20 */
   multipartParts: 20,
-  /** Open at a time: events and WebSockets together; more are 503.
+  /** Open at a time: events and WebSockets together; more return 503.
    * @default 1,000 */
   liveConnections: 1000,
   /** Bytes of one message of a WebSocket; more closes it with 1009.
@@ -40,7 +40,7 @@ export const defaultLimits = {
    * answer before the next is cut off.
    * @default 15 s */
   heartbeatMs: 15_000,
-  /** Time from the first wait for the body to its end; more is 408.
+  /** Time from the first wait for the body to its end; more returns 408.
    * @default 30 s */
   bodyTimeoutMs: 30_000,
   /** Time from the call of a method until it returns, including what it waits for; then its `request.signal` is

@@ -248,8 +248,7 @@ export const ruleKeys = [
     sections: ['rate_limit'],
     type: 'limit_flag',
     isExtension: true,
-    meaning:
-      'of a sliding window or token bucket: count also what is over the limit; default false',
+    meaning: 'of a sliding window or token bucket: count hits over the limit too; default false',
   },
   {
     name: 'lease',
@@ -265,7 +264,7 @@ export const ruleKeys = [
     type: 'text',
     isRequired: true,
     pattern: '^[0-9.]+%$',
-    meaning: 'of what is left, such as `5%`, at most `50%`; required',
+    meaning: 'a share of the remaining hits, such as `5%`, at most `50%`; required',
   },
   {
     name: 'for',

@@ -141,7 +141,7 @@ for (const [what, step, message] of [
   });
 }
 
-test('a job whose caller has left is not begun', async (t) => {
+test('a job whose caller has disconnected is not begun', async (t) => {
   const thread = createThread(t, 'answer();');
   const first = thread.run(jobOf(1));
   const controller = new AbortController();

@@ -32,7 +32,7 @@ export interface ThreadJob<Result> {
   readonly subject: string;
   /** The size of the input, in the unit of `mostWaiting`; default 0. */
   readonly size?: number;
-  /** Aborted when the caller has left: the job is then not begun. */
+  /** Aborted when the caller has disconnected: the job is then not begun. */
   readonly signal?: AbortSignal;
   /** The messages that make up the job. */
   readonly send: Iterable<object>;

@@ -114,7 +114,7 @@ test('a caller whose deadline passes is notified, and so is the method', async (
   t.notThrows(() => calls.replies[0]?.());
 });
 
-test('a method learns that its caller has gone, and may still answer', async (t) => {
+test('a method learns that its caller has disconnected, and may still answer', async (t) => {
   const calls = recordCalls();
   const { connect } = await startTransport(t, { '/test.Echo/Echo': calls.method });
   const caller = await connect();

@@ -102,7 +102,7 @@ test("a killed process' socket file is replaced, that of a living one is not", a
   t.is((await (await connect()).call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
 });
 
-test('a file that is no socket is left unchanged', async (t) => {
+test('a file that is not a socket is left unchanged', async (t) => {
   const folder = createTemporaryFolder(t);
   const file = join(folder, 'precious.txt');
   writeFileSync(file, 'precious');

@@ -175,7 +175,7 @@ export function testBoard({ name, inFront }: BoardUnderTest): void {
   });
 
   test.serial(
-    `${name}: news arrive as written, and a reader who leaves costs nothing`,
+    `${name}: news arrive as written, and a reader who disconnects costs nothing`,
     async (t) => {
       const answer = await api().news.GET();
       if (!answer.ok) return t.fail(`${answer.status}, not a stream`);

@@ -176,7 +176,7 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
   );
 
   behaviour(
-    'a body over the limit is 413, announced or not, and the answer arrives',
+    'a body over the limit returns 413, announced or not, and the answer arrives',
     async ({ port }) => {
       const statuses: number[] = [];
       for (const headers of [json, { ...json, 'content-length': bodyBytes * 8 }]) {
@@ -192,7 +192,7 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
   );
 
   behaviour(
-    'a body that stalls is 408',
+    'a body that stalls returns 408',
     async ({ port }) => {
       const sent = httpRequest({
         port,
@@ -284,7 +284,7 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
   );
 
   behaviour(
-    'a stream is cancelled when its reader goes away',
+    'a stream is cancelled when its reader disconnects',
     async ({ port }) => {
       cancelled = Promise.withResolvers();
       const sent = httpRequest({ port, path: '/stream?endless=1' }).end();
@@ -323,7 +323,7 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
   );
 
   behaviour(
-    'broken percent encoding is 400 in the shape of every problem',
+    'broken percent encoding returns 400 in the shape of every problem',
     async ({ port }) => {
       const { status, text, headers } = await readResponse(
         httpRequest({ port, path: '/echo/%zz' }).end(),
@@ -380,7 +380,7 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
   );
 
   behaviour(
-    'a raw body over the limit of its method is 413: before a byte of it has come where its length is announced',
+    'a raw body over the limit of its method returns 413: before a byte of it has come where its length is announced',
     async ({ port }) => {
       const ask = async (headers: Record<string, string | number>, body: string) => {
         const sent = httpRequest({ port, path: '/hook?from=a', method: 'POST', headers });

@@ -77,7 +77,7 @@ test.serial('over TLS, with a certificate that the server requires', async (t) =
   await t.throwsAsync(missing.read(), { message: /^\/nowhere\.pem cannot be read/ });
 });
 
-test.serial('a password file is read at each call, and named if it has none', async (t) => {
+test.serial('a password file is read at each call, and named if it has no password', async (t) => {
   const file = join(createTemporaryFolder(t), 'password');
   const access = { ...open, passwordFile: file };
   const text = openText('of-file', access, 'writer');

@@ -63,7 +63,7 @@ test('a revision that workers refuse reaches only one of ten, and the reason is 
   t.is(aborted.exitCode, 0, aborted.stderr);
   t.regex(
     aborted.stdout,
-    /^the rollout of revision [0-9a-f]{12} is aborted: all workers go back to what is in force\n$/,
+    /^the rollout of revision [0-9a-f]{12} is aborted: all workers return to the revision in force\n$/,
   );
   const ended = await controlPlane.run('rollout', 'status');
   t.is(ended.exitCode, 1);

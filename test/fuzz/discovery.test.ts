@@ -119,7 +119,7 @@ test.serial('a worker outlives a management server that sends anything', async (
     current?.send(toText(random), toText(random), [limitResource('good', 'd', 7), ...resources]);
     // Each request is answered, possibly because a later one replaces it.
     if (random.chance(0.5)) await current?.request(before);
-    if (run.limits('d') !== 'd=7') throw new Error('the good rule is not in force any more');
+    if (run.limits('d') !== 'd=7') throw new Error('the good rule is no longer in force');
   });
   const last = server.streams.at(-1);
   last?.send('last', 'last', [limitResource('good', 'd', 8)]);

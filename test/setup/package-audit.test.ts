@@ -58,7 +58,7 @@ test('a vulnerability of level high is reported with its package and a link', as
   );
 });
 
-test('a vulnerability of a lower level is noted, and is no failure', async (t) => {
+test('a vulnerability of a lower level is noted, and is not a failure', async (t) => {
   const flags = await serveAdvisories(t, { status: 200, body: advisory('moderate') });
   const audit = await auditPackages(root, flags);
   t.is(audit.kind, 'sound');

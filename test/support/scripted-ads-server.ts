@@ -94,7 +94,7 @@ function createStream(call: Call) {
     fail: (code: status, details: string) => {
       call.emit('error', { code, details, metadata: new Metadata() });
     },
-    /** True once the client has left. */
+    /** True once the client has disconnected. */
     get isGone() {
       return isGone;
     },

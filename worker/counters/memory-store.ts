@@ -139,7 +139,8 @@ export class MemoryStore implements CounterStore {
 
   #findReasonToLeave(request: CountRequest, nowMs: number): AppError | undefined {
     if (this.#closed) return storeError('the worker is stopping');
-    if (request.cancelled) return storeError('the caller left before its hits were counted');
+    if (request.cancelled)
+      return storeError('the caller disconnected before its hits were counted');
     if (request.deadlineMs > nowMs) return undefined;
     return storeError('the deadline passed before the hits were counted');
   }

@@ -117,7 +117,7 @@ export interface CountRequest {
   readonly mode: CountMode;
   /** A time on the monotonic clock. Past it, the request is settled with an error (behaviour: one-deadline). */
   readonly deadlineMs: number;
-  /** Set when the caller has left: a request not yet sent is then skipped. */
+  /** Set when the caller has disconnected: a request not yet sent is then skipped. */
   cancelled: boolean;
   /** Called exactly once, never during `count`. With undefined, each hit has its `after`. */
   settle(error: AppError | undefined): void;

@@ -75,7 +75,7 @@ export function toClientFields(options: ClientFieldOptions, input: ClientFieldIn
 }
 
 /**
- * The time until no limit refuses the request any more, including its own hits if they are counted: these may also use
+ * The time until all limits admit the request, including its own hits if they are counted: these may also use
  * up a limit that was not over. The last of the enforced limits decides, and the first of the quotas, which refuse
  * together.
  */

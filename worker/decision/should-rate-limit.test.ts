@@ -138,7 +138,7 @@ test('an answer after the end of a calendar month has the end of the next one', 
   t.is(await resetOf('2027-01-31T23:59:58Z'), 2);
 });
 
-test('a caller that leaves cancels its request to the store, which is not a store error', async (t) => {
+test('a caller that disconnects cancels its request to the store, which is not a store error', async (t) => {
   const cancelled: boolean[] = [];
   const { clock, memory } = createWorker(twoLimits);
   const log = createRecordedLog();

@@ -221,7 +221,7 @@ export abstract class Decision implements CountRequest {
   /** Called exactly once, possibly before the store is asked. */
   abstract answer(outcome: DecisionOutcome): void;
 
-  /** Call it when the caller has left. The request may still be answered, which has no effect. */
+  /** Call it when the caller has disconnected. The request may still be answered, which has no effect. */
   cancel(): void {
     this.cancelled = true;
   }

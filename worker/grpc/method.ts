@@ -18,7 +18,7 @@ export interface UnaryCall {
 }
 
 export interface PendingAnswer {
-  /** Called when the caller has left. The method may still answer, which is ignored. */
+  /** Called when the caller has disconnected. The method may still answer, which is ignored. */
   cancel(): void;
 }
 
@@ -27,7 +27,7 @@ export interface UnaryMethod {
   readonly kind: 'unary';
   /**
    * Answers the call once, possibly before it returns, and never throws. The request is in bytes[start, end), which
-   * belong to the transport again afterwards. Returns a handler to be notified when the caller leaves, if needed.
+   * belong to the transport again afterwards. Returns a handler to be notified when the caller disconnects, if needed.
    */
   answer(bytes: Buffer, start: number, end: number, call: UnaryCall): PendingAnswer | undefined;
 }

@@ -37,7 +37,7 @@ test('the root and unknown paths list the pages', async (t) => {
     '/rlconfig: print out the currently loaded configuration for debugging',
     '/settings: print out the settings in force, secrets masked',
     '/stats: print out stats',
-    '/status: print out what is awaited, loaded, connected and healthy',
+    '/status: print the state of start, rules, connections and health',
     '/unmatched: print out which descriptors no rule matches, and the nearest rule of each',
     '',
   ].join('\n');
@@ -187,7 +187,7 @@ test.serial('a heap profile names the functions that allocated live objects', as
   t.true(reads.length > 0);
 });
 
-test.serial('a reader that leaves ends its profile', async (t) => {
+test.serial('a reader that disconnects ends its profile', async (t) => {
   const { url } = await start(t);
   const request = get(`${url}/debug/pprof/profile?seconds=120`);
   request.on('error', () => {});

@@ -147,7 +147,7 @@ export function createDebugServer(
     },
     {
       path: '/status',
-      help: 'print out what is awaited, loaded, connected and healthy',
+      help: 'print the state of start, rules, connections and health',
       handler: (_request, reply) => sendText(reply, 200, toText(providers.status())),
     },
     {

@@ -258,7 +258,7 @@ test('a decision that throws is an Internal Server Error, and the port continues
   t.is((await send(`${url}/json`, 'POST', '{}')).status, 200);
 });
 
-test('a caller that leaves cancels its decision', async (t) => {
+test('a caller that disconnects cancels its decision', async (t) => {
   const decisions: Decision[] = [];
   const { address } = await start(t, (decision) => void decisions.push(decision));
   const socket = connect(address.port, '127.0.0.1');

@@ -53,7 +53,7 @@ export interface HttpDeps {
 type Answer =
   | DecisionOutcome
   | (JsonRequest & { readonly ok: false })
-  /** Its turn would be too late, or the caller has left. */
+  /** Its turn would be too late, or the caller has disconnected. */
   | 'too-many'
   | 'aborted';
 

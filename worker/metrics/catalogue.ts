@@ -84,7 +84,7 @@ export const catalogue: readonly CatalogueEntry[] = [
   ownCounter('ratelimit.quota.reports', 'Buckets in usage reports'),
   ownCounter('ratelimit.quota.assignments', 'Assignments sent'),
   ownCounter('ratelimit.quota.abandoned', 'Buckets abandoned after ten idle reports'),
-  ownCounter('ratelimit.quota.refused', 'Streams ended because of what they sent'),
+  ownCounter('ratelimit.quota.refused', 'Streams ended because of invalid messages'),
   ownCounter('ratelimit.quota.store_error', 'Counts that failed in the store'),
   ownGauge(
     'ratelimit.agreement',

@@ -92,7 +92,7 @@ test('a missing receiver is detected, and lines are sent again when it listens',
   t.is(events.at(-1), 'back');
 });
 
-test('an address that cannot be connected to is tried again, and never counts as reached', async (t) => {
+test('a failed connection is retried, and never counts as reached', async (t) => {
   // Sockets are not allowed to broadcast: their attempt to connect fails, as it does without a route.
   const { lines, events, clock } = open(t, 8125, '255.255.255.255');
   await eventually('the failure', () => events.length === 1);

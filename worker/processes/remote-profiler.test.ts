@@ -25,7 +25,7 @@ test('each profile is sent to the caller that requested it', async (t) => {
   t.deepEqual(await first, Buffer.of(1, 2));
 });
 
-test('a caller that leaves ends the profile', async (t) => {
+test('a caller that disconnects ends the profile', async (t) => {
   const { sent, profiler, asking } = setUp();
   const profile = profiler.cpu(120_000, asking.signal);
   asking.abort();

@@ -56,7 +56,7 @@ export class RulesSender {
     void this.#run();
   }
 
-  /** Call it when the process has ended: nothing is sent any more. */
+  /** Call it when the process has ended: no messages are sent to it. */
   close(): void {
     this.#isClosed = true;
   }

@@ -78,7 +78,7 @@ for (const aheadMs of [0, 1_000, -1_000]) {
     for (const envoy of envoys) t.true(Math.abs(envoy.assigned(1) - limit / 2) <= 2);
   });
 
-  test(`the lease of a killed server is free when none of its callers can use it any more, with ${clocks}`, async (t) => {
+  test(`the lease of a killed server is free when its callers can no longer use it, with ${clocks}`, async (t) => {
     const servers = createServers();
     const killed = servers.add(aheadMs);
     const envoys = toBusy(servers.add(), killed);

@@ -289,12 +289,12 @@ export class FileSource implements RulesSource {
       return problemOf('warning', 'no-rules-file', this.#directory, message, hint);
     }
     if (isMissing) {
-      const message = 'the directory does not exist any more';
+      const message = 'the directory no longer exists';
       return problemOf('error', 'unreadable-file', this.#directory, message);
     }
     if (this.#hadFiles) {
       // Removing every limit is hardly ever intended: a missing mount has the same effect.
-      const message = 'no file named *.yaml or *.yml any more';
+      const message = 'the last file named *.yaml or *.yml is gone';
       const hint =
         'to remove every limit, leave a file with a domain and no descriptors, or restart the worker';
       return problemOf('error', 'no-rules-file', this.#directory, message, hint);

@@ -150,7 +150,7 @@ export const workerTable = {
       },
       anyCase: true,
       default: 'warning',
-      doc: 'The lowest level that is logged, in upper or lower case; at warn also that ports, rules and connections are ready',
+      doc: 'The lowest level that is logged, in upper or lower case; warn includes that ports, rules and connections are ready',
     }),
     format: text({
       names: ['LOG_FORMAT'],

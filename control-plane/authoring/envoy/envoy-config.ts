@@ -294,7 +294,7 @@ function addRateLimit(
     if (!isTrue(rateLimit, 'apply_on_stream_done')) reportLate(scope, action, senders);
     const entry = toEntry(action, cluster);
     if (entry === undefined) {
-      asked.leaveOut(reporter, action.offset, 'this action is unknown, and so is what it sends');
+      asked.leaveOut(reporter, action.offset, 'this action and its descriptors are unknown');
       return;
     }
     entries.push(entry);

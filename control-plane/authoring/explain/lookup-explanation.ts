@@ -80,7 +80,7 @@ export function* explainingLookup(
     const reason =
       rule.children.length > 0
         ? 'it only holds the rules below it, which are for requests with more entries'
-        : 'it has no rate_limit, which exempts what it matches';
+        : 'it has no rate_limit, which exempts the requests that match it';
     const chosen = levels.at(-1)?.chosen;
     const skipped = levels.at(-1)?.candidates.some((each) => each.kind && !each.isChosen);
     const rest = skipped && chosen?.kind !== 'key_only' ? '; no other rule is tried after it' : '';

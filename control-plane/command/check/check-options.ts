@@ -49,7 +49,7 @@ export function addCheckOptions(command: Command): void {
     .addOption(
       new Option(
         '--backend <backend>',
-        'BACKEND_TYPE of the workers: a memory cache refuses what it cannot count',
+        'BACKEND_TYPE of the workers: a memory cache refuses limits that it cannot count',
       ).choices(countingBackends),
     )
     .addOption(
@@ -72,7 +72,7 @@ export function addCheckOptions(command: Command): void {
     )
     .option(
       '--replay <file>',
-      'report what the rules would change for decisions that a worker recorded; repeat it for several files',
+      'report which recorded decisions of a worker the rules would change; repeat the option for several files',
       (path: string, earlier: readonly string[] | undefined) => [...(earlier ?? []), path],
     )
     .option(

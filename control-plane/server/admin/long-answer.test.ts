@@ -46,7 +46,7 @@ test('the items of a generator are made when they are sent', async (t) => {
   t.true((await response.text()) === JSON.stringify({ list, after: 1 }));
 });
 
-test('the end of a long answer is reported once: when it has been read, when its reader leaves, or at once if it is short', async (t) => {
+test('the end of a long answer is reported once: when it has been read, when its reader disconnects, or at once if it is short', async (t) => {
   let ends = 0;
   const send = (length: number) => toLongAnswer({ yaml: 'x'.repeat(length) }, () => ends++);
   await send(1);

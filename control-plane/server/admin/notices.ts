@@ -344,7 +344,7 @@ function toDisagreement({ group, count, agreements }: AgreementsJson): NoticeJso
     tone: 'bad',
     title: `workers${where} count differently, because their settings differ`,
     since: null,
-    effect: `${kinds.join(', ')}; /status on their debug ports lists what has to be the same`,
+    effect: `${kinds.join(', ')}; /status on their debug ports lists the settings that must be equal`,
   };
 }
 

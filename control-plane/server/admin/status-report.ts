@@ -332,7 +332,7 @@ function judge(
     return { verdict: 'pending', text };
   }
   if (newest === undefined && memory.error !== undefined) {
-    const text = `no revision is served before it is known what was taken back: ${memory.error}: ${consequence}`;
+    const text = `no revision is served before it is known which revisions were taken back: ${memory.error}: ${consequence}`;
     return { verdict: 'pending', text };
   }
   // A revision can be on trial while nothing is in force: workers keep other rules than a fresh control plane knows.
@@ -390,8 +390,8 @@ function toMemoryProblem({
   if (error !== undefined) return error;
   if (denied === undefined && aside === undefined) return null;
   const where = isForgetful
-    ? 'the state directory was empty at the start, so what was taken back, held back or approved before is not known'
-    : 'only the state directory has what was taken back, held back or approved';
+    ? 'the state directory was empty at the start, so the revisions taken back, held back or approved before are not known'
+    : 'only the state directory lists the revisions taken back, held back or approved';
   return `${aside ?? `${location} rejects writes (${denied})`}: ${where}`;
 }
 

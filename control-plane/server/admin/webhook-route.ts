@@ -37,7 +37,7 @@ export const webhookPaths = {
       operationId: 'postWebhooks',
       tags: ['webhooks'],
       summary: 'Poll for a new revision, announced by a Git host',
-      description: 'The body is what the Git host sends; its signature replaces a token.',
+      description: 'The body comes from the Git host; its signature replaces a token.',
       parameters: [
         signature(
           'X-Hub-Signature-256',

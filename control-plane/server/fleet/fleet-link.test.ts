@@ -72,7 +72,7 @@ async function setUp(t: ExecutionContext, clock: Clock = systemClock) {
   return { fleet, log, open, endOf };
 }
 
-test('bytes that are no message, or too many of them, end the link', async (t) => {
+test('bytes that are not a message, or too many of them, end the link', async (t) => {
   const { fleet, log, open, endOf } = await setUp(t);
   const malformed = await endOf(await open(hello, frame(Buffer.from([0x12, 0x7f, 1]))));
   t.regex(malformed, /^3 malformed message: /);
@@ -111,7 +111,7 @@ test('a worker that reads nothing is asked so many times, and then its link is e
   const question = { domain: 'd', descriptors, reset: false, worker: undefined };
   const asking = Array.from({ length: 36 }, () => fleet.askCounters(question));
   await eventually('the link is ended', () => fleet.list().length === 0 && stream.closed);
-  t.regex(log.lines[0] ?? '', /was ended: the worker does not read what it is sent$/);
+  t.regex(log.lines[0] ?? '', /was ended: the worker does not read its messages$/);
   clock.advance(1_500);
   for (const { answers } of await Promise.all(asking))
     t.is(answers[0]?.problem, 'no answer within 1.5s');

@@ -50,7 +50,7 @@ export class OpenLink implements CallHandler {
 
   send(message: ToWorkerMessage): void {
     if (this.#unsent >= maxUnsent) {
-      this.#deps.onRefused('the worker does not read what it is sent');
+      this.#deps.onRefused('the worker does not read its messages');
       this.#call.abort();
       return;
     }

@@ -73,7 +73,7 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
   );
   gauge(
     'record_shared',
-    '1 when what was taken back, held back or approved is on record beside the rules',
+    '1 when the revisions taken back, held back or approved are on record beside the rules',
     (given) => Number(given.isRecordShared),
   );
   gauge(
@@ -82,7 +82,7 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
     (given) => Number(given.isForgetful),
   );
   gauge('domains', 'Domains in force', (given) => given.domains);
-  gauge('stale', '1 when what is served may be older than what the author wants', (given) =>
+  gauge('stale', '1 when the served rules may be older than the rules of the author', (given) =>
     Number(given.isStale),
   );
   gauge('store_reachable', '1 when the last poll of the store succeeded', (given) =>

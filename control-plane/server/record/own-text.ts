@@ -114,7 +114,7 @@ export class OwnTextFile {
     });
   }
 
-  /** Resolves when no write is under way any more. */
+  /** Resolves when no write is under way. */
   async settled(): Promise<void> {
     await this.#writing;
   }
@@ -171,7 +171,7 @@ export class OwnTextFile {
       if (!parsed.ok) throw new Error(`${found.path}: ${parsed.problem}`);
       // Authors of rules can write there: without state of an earlier version it could be their own approval.
       const isOurs = await canAccess(join(stateDirectory, lastGoodFile));
-      const what = isOurs ? 'the record' : 'what was taken back';
+      const what = isOurs ? 'the record' : 'the list of revisions taken back';
       this.#log.notice(`Rollout: reading ${what} of an earlier version from ${found.path}`);
       return { text: isOurs ? found.text : toRecordText(toTakenBackOnly(parsed.record)) };
     } catch (error) {

@@ -231,7 +231,7 @@ test('a record that is removed, or replaced by an older one, is written again, a
   const older = text.content;
   await two.write(begin);
   for (const [content, problem] of [
-    [undefined, /has no record any more: what is known here is written again/],
+    [undefined, /no longer has a record: the local copy is written again/],
     [older, /has an older record/],
   ] as const) {
     text.content = content;

@@ -217,7 +217,7 @@ function noteSetAside(turn: Turn, where: string | undefined, now: Now): Turn {
   if (stage?.kind !== 'setting_aside') return turn;
   const fate = where === undefined ? 'cannot be moved away' : `is kept as ${where}`;
   const aside = `${options.location} could not be read (${stage.problem}) and ${fate}`;
-  const text = `Rollout: ${aside}: what was taken back, held back or approved is known from the state directory alone`;
+  const text = `Rollout: ${aside}: revisions taken back, held back or approved are known from the state directory alone`;
   const logged = become(turn, { aside }, { kind: 'log', level: 'error', text });
   const version = where === undefined ? stage.read.version : undefined;
   return noteRecord(logged, { ...stage.read, version }, 'damaged', now);
@@ -254,7 +254,7 @@ function noteRecord(
   const compared = compare(reached.state, version, theirs);
   switch (compared.kind) {
     case 'lost': {
-      const text = `Rollout: ${options.location} ${compared.how}: what is known here is written again`;
+      const text = `Rollout: ${options.location} ${compared.how}: the local copy is written again`;
       const logged = denied === undefined ? [{ kind: 'log', level: 'warning', text } as const] : [];
       return swap(become(reached, {}, ...logged), known.record, false, now, version);
     }
@@ -308,7 +308,7 @@ function describeLoss(
   theirs: RolloutRecord | 'damaged' | undefined,
 ): string | undefined {
   if (seen === undefined || seen === version || theirs === 'damaged') return undefined;
-  if (theirs === undefined) return 'has no record any more';
+  if (theirs === undefined) return 'no longer has a record';
   return (theirs.writes ?? 0) < (record.writes ?? 0) ? 'has an older record' : undefined;
 }
 

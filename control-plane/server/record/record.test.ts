@@ -162,7 +162,7 @@ test('the newest fifty verdicts are kept', (t) => {
   t.is(all.verdicts.at(-1)?.content, 'content-10');
   t.true(parseRecord(toRecordText(all)).ok);
   t.is(whyTakenBack(all, 'content-59'), 'errors');
-  t.regex(whyTakenBack(all, 'content-0') ?? '', /not on record any more/, 'it stays taken back');
+  t.regex(whyTakenBack(all, 'content-0') ?? '', /no longer on record/, 'it stays taken back');
   const tried = withInForce(all, { revision: 'r', content: 'content-0' }, end);
   t.is(whyTakenBack(tried, 'content-0'), undefined);
   const more = numbered(4_000).map((at) => `${at}`.padStart(16, '0'));

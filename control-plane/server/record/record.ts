@@ -220,7 +220,7 @@ export function wasServed({ inForce, outcomes }: RolloutRecord, content: string)
 export function whyTakenBack(record: RolloutRecord, content: string): string | undefined {
   const isTakenBack = takenBackOn(record).includes(toShort(content));
   const entry = record.outcomes.find((each) => each.content === content && isBad(each));
-  return isTakenBack ? (entry?.reason ?? 'the reason is not on record any more') : undefined;
+  return isTakenBack ? (entry?.reason ?? 'the reason is no longer on record') : undefined;
 }
 
 /** Adds the contents that `ours` has as taken back, unless they have come into force in `theirs`. */

@@ -115,7 +115,7 @@ function findEvidence(view: View, open: RolloutOnRecord): Evidence | undefined {
   const id = toShortId(open.revision);
   return {
     kind: 'pause',
-    reason: `another control plane cannot follow, as its store does not have revision ${id} any more`,
+    reason: `another control plane cannot follow, as its store no longer has revision ${id}`,
   };
 }
 

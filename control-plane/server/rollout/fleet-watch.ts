@@ -46,7 +46,7 @@ export interface WatchMemory {
   readonly step: WatchedStep;
   /** When a worker that was given the revision in this step was last connected. */
   readonly chosenSeenAtWatchedMs: number;
-  /** The keys of the connected workers that have reported, even if they do not any more. */
+  /** The keys of the connected workers that have reported, even if they have stopped. */
   readonly reporting: ReadonlySet<string>;
 }
 

@@ -52,7 +52,7 @@ export interface OpenRollout {
   /** Reads the record. Resolves within some seconds; never rejects. */
   read(): Promise<void>;
   create(sources: Pick<RolloutDeps, 'snapshots' | 'workers' | 'readCounted'>): Rollout;
-  /** Resolves when no write is under way any more. */
+  /** Resolves when no write is under way. */
   close(): Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 // Chooses the workers of each step. A group of nodes with its own steps (node-groups.yaml) is a pool; all other workers
 // are the first pool. The groups take their steps one after the other, in the order of their file, and the other
 // workers follow. Each worker has a position, derived from the rollout's id, its node id and its instance: no worker can
-// choose to be first, and each rollout has another order. Pure.
+// choose to be first, and each rollout has a different order. Pure.
 import { createHash } from 'node:crypto';
 import { matchesNode, type NodeGroup } from '../snapshot/node-groups.ts';
 import type { RolloutStep } from '../snapshot/rollout-steps.ts';

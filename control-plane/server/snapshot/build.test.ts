@@ -253,7 +253,7 @@ test('a response larger than workers take is refused, for the group that it is f
   t.is(problemsOf(files), '');
 });
 
-test('a response of exactly the bytes that workers take is none too large', (t) => {
+test('a response of exactly the bytes that workers take is not too large', (t) => {
   const files = { 'a.yaml': ruleText('a', 1) };
   const [group] = builtFrom(files).groups;
   if (group === undefined) throw new Error('there is always one');

@@ -311,7 +311,7 @@ class Lists {
     if (typeof piece === 'string') {
       this.endDocument();
       const known = this.#known.documents.get(piece);
-      if (known === undefined) throw new Error('a document that was known is not known any more');
+      if (known === undefined) throw new Error('a known document is missing');
       this.documents.push(known);
       return;
     }

@@ -38,7 +38,7 @@ export function* findingRemoval(
 /** The limits of one domain in force before. */
 interface ComparedLimits {
   readonly rules: CheckedDomainRules;
-  /** The limits that no node has any more. */
+  /** The limits that all nodes have lost. */
   readonly removed: Names;
 }
 

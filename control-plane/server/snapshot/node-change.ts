@@ -76,7 +76,7 @@ export function* comparingGroups(
       yield;
       // A removed domain is a change of the rules.
       if (has.has(domain) || !after.ruleSet.domains.has(domain)) continue;
-      add('group_loses_domain', domain, `${who} do not get the domain any more`);
+      add('group_loses_domain', domain, `${who} no longer get the domain`);
     }
     for (const domain of has) {
       yield;

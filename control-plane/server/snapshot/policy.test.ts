@@ -34,7 +34,7 @@ function readGoverned(folder: string): GovernedRules {
 /** The policy or its problems, and whether its schema accepts it. */
 function read(text: string): Outcome {
   const { policy, problems } = parsePolicy(text);
-  const schema = `the schema ${isValid(parse(text)) ? 'takes' : 'refuses'} it`;
+  const schema = `the schema ${isValid(parse(text)) ? 'accepts' : 'refuses'} it`;
   const lines = policy === undefined ? [] : toSettingLines(policy);
   return { out: [...lines, schema].join('\n'), err: formatProblems(problems) };
 }

@@ -78,7 +78,7 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
     try {
       return await readRevisionFile(fileOf(id), store);
     } catch (error) {
-      log.warning(`Revision ${id} cannot be read any more: ${errorText(error)}`);
+      log.warning(`Revision ${id} can no longer be read: ${errorText(error)}`);
       return undefined;
     }
   }

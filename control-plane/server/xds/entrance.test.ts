@@ -100,7 +100,7 @@ test('a client that ends makes room, and one that ends while it waits is not rea
   t.deepEqual(read, [0, 1, 3]);
 });
 
-test('a connection that is already closed on arrival, or whose client is gone, is neither greeted nor read', async (t) => {
+test('a connection that is already closed on arrival, or whose client has disconnected, is neither greeted nor read', async (t) => {
   const { entrance, come, came, end, greeted, read } = await start(t);
   await come(1);
   await end(0);

@@ -28,7 +28,7 @@ async function answerOf(value: () => unknown, draft: { status?: number; mediaTyp
 const events = { produces: 'text/event-stream' } as const;
 const jsonType = 'application/json;charset=UTF-8';
 
-test('values are JSON, and what is no value is 204', async (t) => {
+test('values are JSON, and without a value the answer is 204', async (t) => {
   t.deepEqual(await answerOf(() => 7), [200, jsonType, '7']);
   t.deepEqual(await answerOf(() => 'a'), [200, jsonType, '"a"']);
   t.deepEqual(await answerOf(() => null), [204, null, '']);

@@ -110,13 +110,13 @@ export function encodeEarly(
     draft.headers.set('location', location);
     return toBodiless(status, draft.headers, request);
   }
-  if (isOfGone(error, request)) throw new HttpError(499, { detail: 'the client has gone' });
+  if (isOfGone(error, request)) throw new HttpError(499, { detail: 'the client has disconnected' });
   if (!(error instanceof Stop)) throw error;
   draft.status = error.status;
   return encodeResult(error.value, draft, request, writing);
 }
 
-/** Whether code stopped waiting because its client has gone, which is no failure. */
+/** Whether code stopped waiting because its client has disconnected, which is not a failure. */
 export function isOfGone(error: unknown, request: LazyRequest): boolean {
   return error instanceof Error && error.name === 'AbortError' && request.signal.aborted;
 }

@@ -93,7 +93,7 @@ const replacements: Readonly<Record<string, (answer: Answer) => unknown>> = {
 };
 
 for (const [name, replace] of Object.entries(replacements)) {
-  test(`a stream ${name} is destroyed when its reader leaves`, async (t) => {
+  test(`a stream ${name} is destroyed when its reader disconnects`, async (t) => {
     const stream = source();
     await withServer(
       () => stream,
@@ -167,7 +167,7 @@ test('a stream that fails at once is answered as an error', async (t) => {
   );
 });
 
-test('a silent stream has its head sent within two seconds, and is cancelled when its reader leaves', async (t) => {
+test('a silent stream has its head sent within two seconds, and is cancelled when its reader disconnects', async (t) => {
   const cancelled = Promise.withResolvers<void>();
   await withServer(
     () => new ReadableStream({ cancel: () => cancelled.resolve() }),
@@ -222,7 +222,7 @@ test('a stream that fails before it is read does not end the process', async (t)
   }
 });
 
-test('a stream whose reader leaves before it is returned, the list of a generator and what waits with the signal end and are no failures', async (t) => {
+test('a stream whose reader disconnects before it is returned, the list of a generator and what waits with the signal end and are not failures', async (t) => {
   for (const kind of ['stream', 'list', 'wait']) {
     const stream = source();
     const begun = Promise.withResolvers<void>();

@@ -5,7 +5,7 @@
 // `/zones/7?size=2`, or for `/zones?id=7&size=2` if the position can be passed by keyword. A body that is not an object
 // of fields is an argument between the fields and the positions.
 //
-// A wrong position is 404, since the path then names nothing; wrong keywords are 400, with all problems at once
+// A wrong position returns 404, since the path then names nothing; wrong keywords return 400, with all problems at once
 // (behaviour: positions-404-keywords-400).
 
 import { BadRequest, type FieldProblem, notFound, type SchemaProblem } from '../errors.ts';

@@ -104,7 +104,9 @@ export function createSchemaCompiler(formats: Readonly<Record<string, FormatChec
         const declaredOnly = loaded().Clean(named as Type.TProperties, schema, value);
         if (validator.Check(declaredOnly) || !mayHoldMore(schema, declaredOnly))
           return declaredOnly;
-        throw new TypeError('what the method returned has another shape than returns declares');
+        throw new TypeError(
+          'the result of the method differs from the shape that returns declares',
+        );
       };
     },
     /** Loads what the compiled functions need: a thread with little memory imports the router, and builds no application. */

@@ -131,7 +131,7 @@ test('the first around is outermost: of the application, of outer folders, of in
   ]);
 });
 
-test('a mistake of an around is a 500 with its reason in the log', async (t) => {
+test('a mistake of an around returns 500 with its reason in the log', async (t) => {
   const arounds: Readonly<Record<string, Around>> = {
     'calls next\\(\\) once': async (next) => {
       await next();

@@ -102,7 +102,7 @@ test('an unsafe method is not run where the conditions of its request do not hol
   t.is(Doc.calls, 5);
 });
 
-test('only GET and HEAD are 304, and If-Match holds for them as well', async (t) => {
+test('only GET and HEAD return 304, and If-Match holds for them as well', async (t) => {
   const { send } = await createTestClient({ '': { Doc } });
   const tag = (await send('GET', '/doc/a')).headers.get('etag') ?? '';
   for (const method of ['GET', 'HEAD']) {

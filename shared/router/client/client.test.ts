@@ -282,7 +282,7 @@ test('an argument that would name another path, or become another value, is refu
   t.deepEqual(requests, []);
 });
 
-test('a client is no promise', async (t) => {
+test('a client is not a promise', async (t) => {
   const { api } = await start();
   t.is((await api) as unknown, api);
 });

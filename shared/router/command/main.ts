@@ -78,7 +78,7 @@ withPrefix(
     note(`methods served: ${app.routes.length}`);
   });
 
-withPrefix(program.command('routes').description('print what would be served')).action(
+withPrefix(program.command('routes').description('print the methods that would be served')).action(
   async ({ prefix }: PrefixOptions) => {
     const { routes } = await loadApp(prefix);
     const rows = routes.map((entry) => [entry.route.verb, toPathText(entry), entry.route.name]);

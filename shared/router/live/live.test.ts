@@ -239,7 +239,7 @@ onEach('a later exception ends the events, and is reported', async (t, server) =
 });
 
 onEach(
-  'a reader who goes away ends a generator that has begun, waits or sends',
+  'a reader who disconnects ends a generator that has begun, waits or sends',
   async (t, server) => {
     for (const kind of ['late', 'silent', 'endless']) {
       ended = Promise.withResolvers();

@@ -56,11 +56,11 @@ export function endUnread(request: IncomingMessage, response: ServerResponse): v
   response.once('finish', () => {
     if (request.complete) return;
     request.resume();
-    // A reader that left while it waited is removed with the next chunk, and nothing flows before that.
+    // A reader that disconnected while it waited is removed with the next chunk, and nothing flows before that.
     request.on('removeListener', (event) => {
       if (event === 'readable') setImmediate(() => request.resume());
     });
-    // Null if the client has left.
+    // Null if the client has disconnected.
     const socket: Socket | null = request.socket;
     if (socket === null) return;
     let bytes = socket.bytesRead;

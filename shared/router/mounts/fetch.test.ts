@@ -90,7 +90,7 @@ test('the form of a Request that is refused before its end fails nowhere', async
   t.deepEqual(unhandled, []);
 });
 
-test('an answer whose client has gone ends, whether or not it is read', async (t) => {
+test('an answer whose client has disconnected ends, whether or not it is read', async (t) => {
   const stream = Readable.from(['tea', 'coffee']);
   const failing = new ReadableStream({
     cancel: () => Promise.reject(new Error('an end that fails ends nothing else')),

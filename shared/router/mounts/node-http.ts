@@ -67,7 +67,7 @@ function fail({ response }: Exchange): void {
   response.destroy();
 }
 
-/** A server that is not listening yet. Unknown methods are 501, as everywhere. */
+/** A server that is not listening yet. Unknown methods return 501, as everywhere. */
 export function createNodeServer(app: ServedApp): Server {
   const server = createServer(
     {

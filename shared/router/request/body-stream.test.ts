@@ -42,7 +42,7 @@ class Forms extends Controller {
   });
 }
 
-/** Report how far the method has come that its client leaves. */
+/** Report how far the method has come that its client disconnects. */
 const reading = Promise.withResolvers<void>();
 const left = Promise.withResolvers<{ readonly error: unknown; readonly isAborted: boolean }>();
 
@@ -245,7 +245,7 @@ test.serial(
   },
 );
 
-test('a form that breaks off, or is none, is refused', async (t) => {
+test('an incomplete or invalid form is refused', async (t) => {
   const { send } = await createTestClient(modules);
   const headers = { 'content-type': 'multipart/form-data; boundary=b' };
   const head = '--b\r\nContent-Disposition: form-data; name="f"; filename="f"\r\n\r\n';
@@ -264,7 +264,7 @@ test('a form that breaks off, or is none, is refused', async (t) => {
   t.is((await send('POST', '/forms', { body: long })).status, 413);
 });
 
-test('a streamed body above its limit is 413: at once where its length is announced, else when too much has come', async (t) => {
+test('a streamed body above its limit returns 413: at once where its length is announced, else when too much has come', async (t) => {
   const { app } = await createTestClient(modules);
   const given = { method: 'POST', target: '/shorts', remoteAddress: undefined };
   outcomes.length = 0;
@@ -281,7 +281,7 @@ test('a streamed body above its limit is 413: at once where its length is announ
   t.is(outcomes.length, 1);
 });
 
-test('a client that lets its method wait for too long is 408', async (t) => {
+test('a client that lets its method wait for too long returns 408', async (t) => {
   const { app } = await createTestClient(modules);
   const { status } = await app.dispatch({
     method: 'POST',
@@ -296,7 +296,7 @@ test('a client that lets its method wait for too long is 408', async (t) => {
   t.is(status, 408);
 });
 
-test('a method is notified when its client goes away in the middle', async (t) => {
+test('a method is notified when its client disconnects in the middle', async (t) => {
   const { port } = await listen(t);
   const sending = ask({ port, method: 'PUT', path: '/firsts' });
   sending.on('error', () => {});

@@ -52,7 +52,7 @@ export class BodyStream implements AsyncIterable<Uint8Array> {
   }
 }
 
-/** Ends when its reader leaves, even while it waits for the client; the rest stays unread. Throws 413, 408, and 400 for
+/** Ends when its reader disconnects, even while it waits for the client; the rest stays unread. Throws 413, 408, and 400 for
  * an incomplete body. */
 export async function* readChunks(
   body: AsyncIterable<Uint8Array>,

@@ -58,7 +58,7 @@ export async function* readParts(
   { multipartParts }: Limits,
 ): AsyncGenerator<BodyPart, void> {
   const streams: BusboyFileStream[] = [];
-  // Also one after the reader has left.
+  // Also one after the reader has disconnected.
   const parser = createParser(type, multipartParts).on('error', () => {});
   // The parts of a chunk that has been read. Its errors are thrown to the reader of the next part.
   const found = on(parser, 'file', { close: ['finish'] });

@@ -93,7 +93,7 @@ export interface RoutedRequest {
   /** The requested scheme and host, such as `https://shop.example`: from the target or the `Host` header, which any
    * client can choose. Throws 400 if that is not a host. */
   readonly origin: string;
-  /** Aborted when no client waits for the answer any more: the client has disconnected, its events or its socket have
+  /** Aborted when the client no longer waits for the answer: the client has disconnected, its events or its socket have
    * ended, or the time limit has passed. */
   readonly signal: AbortSignal;
   /** Facts that guards and folders have determined, such as the user; `this.state` of a controller. */
@@ -216,7 +216,7 @@ export class LazyRequest implements RoutedRequest {
     return abort.signal;
   }
 
-  /** Aborts the signal: no client waits for the answer any more. */
+  /** Aborts the signal: the client no longer waits for the answer. */
   end(): void {
     this.#isOver = true;
     this.#abort?.abort();

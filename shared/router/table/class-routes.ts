@@ -324,7 +324,7 @@ function findDefaultsOfPatch({ verb, declared }: Method): string | undefined {
     .flatMap((where) => Object.entries((declared?.fields[where]?.['properties'] ?? {}) as Plain))
     .flatMap(([key, schema]) => ('default' in (schema as Plain) ? [key] : []));
   if (names.length === 0) return undefined;
-  return `has defaults, which reset what a request leaves out: ${names.join(', ')}; declare its fields without`;
+  return `has defaults, which reset the fields that a request omits: ${names.join(', ')}; declare its fields without defaults`;
 }
 
 function notByOp(name: string, method: string): string {

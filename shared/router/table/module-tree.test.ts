@@ -91,7 +91,7 @@ test('links are followed inside the folder only, and round trips end', async (t)
   await rm(outside, { recursive: true });
 });
 
-test('a prefix that is no folder is named, and a dotted prefix is a folder below this one', async (t) => {
+test('a prefix that is not a folder is named, and a dotted prefix is a folder below this one', async (t) => {
   await t.throwsAsync(readModuleTree('./no-such'), {
     message: /no folder of controllers at .\/no-such/,
   });

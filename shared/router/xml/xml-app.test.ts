@@ -137,7 +137,7 @@ test('a root without fields is an argument as in JSON', async (t) => {
   t.is(await send('<a><b>1</b></a>'), 400, 'a field that is not declared');
 });
 
-test('XML that is not understood is 400, 413 or 415 as JSON is', async (t) => {
+test('XML that is not understood returns 400, 413 or 415 as JSON is', async (t) => {
   const client = await createTestClient(modules, { limits: { bodyBytes: 100 } });
   const send = async (target: string, body: string, headers: Record<string, string> = {}) => {
     const sent = { 'content-type': 'application/xml', ...headers };

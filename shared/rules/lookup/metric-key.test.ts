@@ -18,6 +18,6 @@ test('a descriptor without entries has the domain and a dot', (t) => {
   t.is(overrideMetricKey('my.domain', [], true), 'my.domain.');
 });
 
-test('characters that act in lines or on terminals are none of a name', (t) => {
+test('characters that act in lines or on terminals are removed from names', (t) => {
   t.is(sanitizeMetricName('a:b|c\x1bd\u202ee\u2066f\u2028g\u200dh'), 'a_b_c_d_e_f_g\u200dh');
 });

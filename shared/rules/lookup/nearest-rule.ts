@@ -74,7 +74,7 @@ function* findReason(
     const order = reordered.entries.map(({ key }) => `(${toExcerpt(key)})`).join('');
     return {
       nearest: reordered.rule,
-      reason: `rule ${nameOf(reordered.rule)} has these entries in another order`,
+      reason: `rule ${nameOf(reordered.rule)} has these entries in a different order`,
       hint: `the order counts: send ${order}`,
     };
   }

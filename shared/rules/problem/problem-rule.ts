@@ -78,7 +78,7 @@ const problemRules = {
   'worker-only-field': ['note', 'Other workers lack a field'],
   'node-groups': ['warning', 'Groups of workers overlap, or have no domains'],
   policy: ['warning', 'A limit breaks a policy'],
-  'envoy-no-rule': ['warning', 'Envoy asks about what no rule matches'],
+  'envoy-no-rule': ['warning', 'Envoy sends descriptors that no rule matches'],
   'envoy-cost': ['note', 'Requests of Envoy have more hits than a limit ever admits'],
   'envoy-unknown-domain': ['warning', 'Envoy asks about another domain'],
   'envoy-never-sent': ['warning', 'No filter of Envoy sends the actions'],

@@ -47,7 +47,7 @@ const placeholder = /\{\{[^{}\n]{1,80}\}\}|\{%[^{}\n]{1,80}%\}|\$\{\w{1,80}\}/;
 /** The beginning of a line up to a placeholder outside of quotes and comments. */
 const beforePlaceholder = /^[^'"#\n\r\u2028\u2029]*?(?=\{\{|\{%|\$\{)/m;
 
-export const renderHint = 'render the template first, and give what it makes';
+export const renderHint = 'render the template first, and pass the result';
 
 /** The first placeholder in a text. */
 export function findPlaceholder(text: string): string | undefined {

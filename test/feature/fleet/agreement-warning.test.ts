@@ -26,7 +26,7 @@ test('each node group is a warning, and the exit code is that of the revision', 
     { group: 'west', count: 12, agreements: [kind('aaaa', 20, 'w1'), kind('bbbb', 1, 'w2')] },
     { group: null, count: 2, agreements: [kind('aaaa', 1, 'x'), kind('cccc', 1, 'y')] },
   ];
-  const hint = '/status on their debug ports lists what has to be the same';
+  const hint = '/status on their debug ports lists the settings that must be equal';
   const err = `warning: workers of node group 'west' count differently, because their settings differ: 20 have agreement aaaa (one is w1 at 10.0.0.1:5), 1 has agreement bbbb (w2 at 10.0.0.1:5), there are 10 more; ${hint}
 warning: workers count differently, because their settings differ: 1 has agreement aaaa (x at 10.0.0.1:5), 1 has agreement cccc (y at 10.0.0.1:5); ${hint}
 `;

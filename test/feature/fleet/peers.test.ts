@@ -250,7 +250,7 @@ test('a peer that returned no counters but answers by now is a failure, like one
   t.is(code, 1);
 });
 
-test('a lost peer is named, and is no failure if its workers are known to be elsewhere', async (t) => {
+test('a lost peer is named, and is not a failure if its workers are known to be elsewhere', async (t) => {
   const other = await startPlane(t, []);
   let isLost = false;
   const way = await startWay(t, other.url, () => isLost);

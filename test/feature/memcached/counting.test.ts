@@ -123,7 +123,7 @@ test('a refunded counter that loses a digit is read correctly', async (t) => {
   t.is(await memcached.get('digits_'), '10');
 });
 
-test('a value that is no counter counts as 0 and is logged', async (t) => {
+test('a value that is not a counter counts as 0 and is logged', async (t) => {
   const { memcached, store } = await setUp(t);
   await memcached.set('foreign_', 'something else');
   await memcached.set('overlong_', 'x'.repeat(100_000));

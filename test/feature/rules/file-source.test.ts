@@ -31,7 +31,7 @@ const quick = { timing: { quiet: 5, patience: 20, settle: 20, poll: 50 } };
 // one load
 // Proof of migrating.md: Files are `*.yaml` and `*.yml`; any other file is named once in a warning
 // Proof of migrating.md: A file that cannot be read keeps the rules that were there
-// Proof of migrating.md: A folder that has no rules file any more keeps the rules that were there; the
+// Proof of migrating.md: A folder that no longer has rules files keeps its rules; the
 // configuration's component of health is unhealthy then
 // Proof of migrating.md: A folder of rules that is gone keeps the rules that were there
 testLines(test, new URL('file-source.txt', import.meta.url), async (given, t) => {
@@ -250,7 +250,7 @@ test('after close nothing is delivered', async (t) => {
   t.is(closed.loads.length, 1);
 });
 
-test('removing a link is no change, and once recreated it is loaded', async (t) => {
+test('removing a link is not a change, and the link is loaded once recreated', async (t) => {
   const folder = createRulesFolder(t, { 'v1/limits/config/a.yaml': ruleText('a', 1) });
   folder.write('v2/limits/config/a.yaml', ruleText('a', 2));
   folder.relink('current', 'v1');

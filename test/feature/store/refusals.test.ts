@@ -14,7 +14,7 @@ function count(store: CounterStore, ...hits: HitOptions[]): Promise<CountOutcome
   return countOn(store, hits.map(createHit));
 }
 
-test('a value that is no counter fails only the requests that use it, and is named', async (t) => {
+test('a value that is not a counter fails only the requests that use it, and is named', async (t) => {
   const { url, command } = await server;
   const store = await openRedisStore(t, url);
   await command('LPUSH', 'refused_list', 'x');

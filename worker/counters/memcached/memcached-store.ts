@@ -135,7 +135,8 @@ export class MemcachedStore implements CounterStore {
   }
 
   #findReasonToLeave(request: CountRequest, now: number): AppError | undefined {
-    if (request.cancelled) return storeError('the caller left before its counters were read');
+    if (request.cancelled)
+      return storeError('the caller disconnected before its counters were read');
     if (request.deadlineMs > now) return undefined;
     return storeError('the deadline passed before the counters were read');
   }
@@ -196,7 +197,7 @@ export class MemcachedStore implements CounterStore {
     }
     const amount = open.request.mode === 'peek' && !hit.refund ? 0 : toAmount(hit);
     const after = this.#applyHit(turn, value, amount);
-    // A caller that left got no answer, so its hits need not be counted.
+    // A caller that disconnected got no answer, so its hits need not be counted.
     const isCounted = after !== undefined && !open.request.cancelled;
     if (isCounted && !(hit.refund && amount === 0)) {
       lane?.change(hit.refund ? 'refund' : 'add', key, amount, hit.windowSeconds);

@@ -9,7 +9,7 @@ export interface Change {
   windowSeconds: number;
   /** A bigint only above 2^53. */
   amount: number | bigint;
-  /** True when its first command was sent: nothing may be merged into it any more. */
+  /** True when its first command was sent: no more hits may be merged into it. */
   isWritten: boolean;
 }
 

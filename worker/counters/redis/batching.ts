@@ -252,7 +252,7 @@ export class Batching implements BatchOwner, Settling {
   settleIfLate(open: OpenRequest, nowMs: number): boolean {
     const { cancelled, deadlineMs } = open.request;
     if (cancelled) {
-      this.#settle(open, this.#toError('the caller left before its hits were sent'));
+      this.#settle(open, this.#toError('the caller disconnected before its hits were sent'));
     } else if (deadlineMs <= nowMs) {
       this.fail(open, this.#toError('the deadline passed before the hits were sent'));
     }
@@ -394,7 +394,7 @@ class Silence {
     return true;
   }
 
-  /** Call it when no request is open any more. */
+  /** Call it when all requests have ended. */
   pause(nowMs: number): void {
     this.#pausedMs = nowMs;
   }

@@ -65,7 +65,7 @@ test('a server that is aborted because another has answered causes no further qu
   t.is(clock.pending, 0);
 });
 
-test('no further server is asked once the caller has left', async (t) => {
+test('no further server is asked once the caller has disconnected', async (t) => {
   const { found, clock, asked, fail, stopping } = setUp('a', 'b', 'c');
   const refused = t.throwsAsync(found, { message: 'server a: gone' });
   stopping.abort();

@@ -45,7 +45,7 @@ interface HttpAnswer {
  * - `queued`: the turn of a complete unary request that is large
  * - `dispatched`: the answer of a unary method, which has the request
  * - `ending`: the peer's windows; the answer is complete, and its end will be sent
- * - `ended`: nothing; the answer was sent, or was not awaited any more after a reset or the connection's end
+ * - `ended`: nothing; the answer was sent, or was no longer awaited after a reset or the connection's end
  */
 type StreamState = 'receiving' | 'decompressing' | 'queued' | 'dispatched' | 'ending' | 'ended';
 
@@ -215,7 +215,7 @@ export class Stream implements UnaryCall {
     this.#answerHttp(this.#httpAnswer);
   }
 
-  /** Called when no answer is awaited any more: after a reset, or when the connection ends. */
+  /** Called when the answer is no longer awaited: after a reset, or when the connection ends. */
   abandon(): void {
     if (this.#state === 'ended') return;
     this.#abandonWork();

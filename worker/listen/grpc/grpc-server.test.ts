@@ -244,7 +244,7 @@ test("a decision that fails after its caller's deadline is DEADLINE_EXCEEDED", (
   t.deepEqual(ask(11), [[2, 'down']]);
 });
 
-test('a caller that leaves cancels the decision, but not after it was answered', async (t) => {
+test('a caller that disconnects cancels the decision, but not after it was answered', async (t) => {
   const decisions: Decision[] = [];
   const { address } = await start(t, {
     shouldRateLimit(decision) {

@@ -1,4 +1,4 @@
-// Runs the tests of a file, each in its own rehearsal, and compares the answers with what is expected.
+// Runs the tests of a file, each in its own rehearsal, and compares the answers with the expected ones.
 import { formatDuration } from '../../../../shared/duration.ts';
 import type { LocatedRule } from '../../../../shared/rules/lookup/located-rule.ts';
 import { sanitizeMetricName } from '../../../../shared/rules/lookup/metric-key.ts';

@@ -123,7 +123,11 @@ function readTest(fields: MapReader): RuleTest {
   const meant = fields.refuseOthers(testKeysAt('test'));
   const name = fields.text('name') ?? '';
   if (name === '' && !meant.has('name')) {
-    fields.errorOfAll('rule-test', 'the test has no name', "state what it claims: 'name: ...'");
+    fields.errorOfAll(
+      'rule-test',
+      'the test has no name',
+      "state the claim of the test: 'name: ...'",
+    );
   }
   const clockMs = readClock(fields);
   const requests = readRequests(fields);

@@ -87,7 +87,7 @@ export const testKeys = [
     sections: ['test'],
     type: 'text',
     isRequired: true,
-    meaning: 'what is claimed, as a sentence; required',
+    meaning: 'the claim of the test, as a sentence; required',
   },
   {
     name: 'domain',
@@ -106,7 +106,7 @@ export const testKeys = [
     sections: ['test'],
     type: 'list',
     holds: 'request',
-    meaning: 'what is asked, in this order, and what the answers are',
+    meaning: 'the requests, in this order, and their expected answers',
   },
   {
     name: 'columns',
@@ -175,7 +175,7 @@ export const testKeys = [
     type: 'count',
     min: 1,
     max: mostTimes,
-    meaning: 'how often it is asked; what is expected is of the last answer; default 1',
+    meaning: 'how often the request is sent; expectations are for the last answer; default 1',
   },
   {
     name: 'code',
@@ -215,7 +215,7 @@ export const testKeys = [
     sections: ['request'],
     type: 'list',
     holds: 'status',
-    meaning: 'for several descriptors: what is expected of each, in their order',
+    meaning: 'for several descriptors: the expectations for each, in their order',
   },
 ] as const satisfies readonly SchemaRow<TestSection>[];
 

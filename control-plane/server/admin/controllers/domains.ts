@@ -259,7 +259,7 @@ export class Default extends AdminController {
     if (ifMatch !== null && (files.length === 0 || !namesTag(ifMatch, tag))) {
       const detail =
         files.length === 0
-          ? `there is no domain ${domain} any more`
+          ? `domain ${domain} no longer exists`
           : `the domain ${domain} has changed since; read it again`;
       throw new HttpError(412, { detail, ...(files.length > 0 && { headers: { etag: tag } }) });
     }

@@ -78,7 +78,7 @@ const plannedChangeJson = Type.Object(
     problems: Type.Array(problemJson, {
       description: 'Of the changed file, and why it is refused',
     }),
-    changes: Type.Array(ruleChangeJson, { description: 'From what is in force' }),
+    changes: Type.Array(ruleChangeJson, { description: 'From the revision in force' }),
     patch: Type.String({ description: "As `git apply` takes it; '' where nothing changes" }),
     effect: orNull(effectJson),
   },
@@ -314,7 +314,7 @@ async function estimate(input: EffectInput, notes: readonly string[]): Promise<E
             `the rules in force have no limit for ${toCountText(seen.length - estimated.length, 'further limited value')}`,
           ]
         : []),
-      ...top.missing.map(({ url }) => `what the workers of ${url} limit is not known`),
+      ...top.missing.map(({ url }) => `the limits of the workers of ${url} are not known`),
     ],
   };
 }

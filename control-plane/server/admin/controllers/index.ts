@@ -187,7 +187,7 @@ const workersJson = Type.Object({ ...fleetJson.properties, missing: missingJson 
 
 export class Workers extends AdminController {
   static readonly GET = op({
-    summary: 'Every connected worker, and what it has',
+    summary: 'Every connected worker, and its rules',
     description:
       'With the links that no rollout is judged by, which have no stream of rules of the same instance and node id, and with the workers whose connection broke without a goodbye in the last hour.',
     query: Type.Object({

@@ -133,7 +133,7 @@ const outcomes: Readonly<Record<RolloutAction, string>> = {
   retry: 'is tried again',
   resume: 'continues',
   promote: 'is done: all workers get the revision now',
-  abort: 'is aborted: all workers go back to what is in force',
+  abort: 'is aborted: all workers return to the revision in force',
 };
 
 const words: Readonly<Record<RolloutAction, string>> = {

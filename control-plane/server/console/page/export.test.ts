@@ -13,7 +13,7 @@ test('texts with commas, quotes and line breaks are single fields of CSV', (t) =
   );
 });
 
-test('a foreign text is no formula in a spreadsheet, and a negative number stays a number', (t) => {
+test('a foreign text is not a formula in a spreadsheet, and a negative number stays a number', (t) => {
   t.is(
     toCsv(columns, [
       ['=cmd()', -1],

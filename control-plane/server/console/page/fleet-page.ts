@@ -39,7 +39,7 @@ export function FleetPage({ params, status }: PageProps) {
   const { value } = status;
   const at = readMinute(params);
   const show = (time: string) => replaceRoute('fleet', withParams(params, { at: toMinute(time) }));
-  return html`<${Page} title="Fleet" about="Which rules the workers have, and what they decide.">
+  return html`<${Page} title="Fleet" about="The workers' rules and decisions.">
     <${ReadingState} of=${status} />
     ${value?.rolloutWarning && html`<${Notice} tone="wait">${toSentence(value.rolloutWarning)}.<//>`}
     ${value && html`<${Tiles} status=${value} />`}

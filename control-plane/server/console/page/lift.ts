@@ -59,7 +59,7 @@ function LiftDialog({ domain, entries, liftedUntil, onClose }: LiftDialogProps) 
     <${Field} label="How long">
       <select name="span" value=${span} onChange=${(event: Event) => setSpan((event.target as HTMLSelectElement).value)}>
         ${spans.map(([text, label]) => html`<option value=${text}>${label}</option>`)}
-        ${liftedUntil !== undefined && html`<option value="">not any more: it ends now</option>`}
+        ${liftedUntil !== undefined && html`<option value="">no longer: it ends now</option>`}
       </select>
     <//>
   <//>`;

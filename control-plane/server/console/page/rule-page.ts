@@ -16,7 +16,7 @@ export function RulePage({ params, status }: PageProps) {
   const source = useRuleSource(wanted === '' ? undefined : wanted);
   const { value, problem } = source;
   const name = value?.rule.rule ?? wanted;
-  return html`<${Page} title=${toShown(name)} about="A rule: its text, what it did, and whom it limits.">
+  return html`<${Page} title=${toShown(name)} about="A rule: its text, its effects, and the values that it limits.">
     ${
       problem?.status === 404
         ? html`<${Empty} title="No such rule is in force."><p><a href=${hrefOf('revisions')}>Show what changed</a></p><//>

@@ -13,7 +13,7 @@ export function WorkerPage({ params, status }: PageProps) {
   const fleet = status.value?.fleet;
   const worker = fleet?.workers.find((each) => each.name === name);
   const gone = fleet?.gone.find(({ id }) => id === name);
-  return html`<${Page} title=${toShown(name)} about="A worker: which rules it has, and what it decides.">
+  return html`<${Page} title=${toShown(name)} about="A worker: its rules and its decisions.">
     <${ReadingState} of=${status} />
     ${
       fleet &&
@@ -32,7 +32,7 @@ function Connected({ worker }: { readonly worker: WorkerJson }) {
   const p99 = figures === null ? undefined : toP99(figures);
   return html`
     ${state === 'refused' && nacked !== null && html`<${Notice} tone="bad"><strong>It refused its rules, ${toAgo(nacked.at)}:</strong> ${toShown(nacked.text)}<//>`}
-    ${figures === null && html`<${Notice} tone="wait"><strong>It does not report:</strong> what it decides is not known.<//>`}
+    ${figures === null && html`<${Notice} tone="wait"><strong>It does not report:</strong> its decisions are not known.<//>`}
     ${
       figures !== null &&
       html`<dl class="tiles">

@@ -48,7 +48,7 @@ export function openStoredActivity({
     path: join(stateDirectory, 'activity.json'),
     schema: fileJson,
     maxBytes: maxFileBytes,
-    what: 'what was done',
+    what: 'the action',
     without: 'the activity starts empty',
     refuse: (content) =>
       content.store === store ? undefined : `it is of another store, ${content.store}`,

@@ -224,7 +224,7 @@ test.serial('the answers of thousands of addresses leave nothing in memory', asy
   t.true(grown < 5, `grown by ${grown.toFixed(1)} MiB`);
 });
 
-test('an answer that is too large is none', async (t) => {
+test('an answer that is too large is ignored', async (t) => {
   let sent = 0;
   const port = await listen(
     t,
@@ -264,7 +264,7 @@ test('the clock of a peer is compared with each of its answers', async (t) => {
   t.is(clocks.problem, undefined);
 });
 
-test('an answer of another version is none', async (t) => {
+test('an answer of another version is ignored', async (t) => {
   const port = await listen(
     t,
     createHttpServer((_request, response) => void response.end('{"workers":"all"}')),
