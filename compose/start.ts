@@ -11,7 +11,7 @@ import { listenForStopSignals } from '../shared/stop-signals.ts';
 const help = `npm start: Ratelane on this machine, to try it. Options are not accepted.
 
 Starts a control plane on the rules of compose/rules, and a worker that it feeds and that counts in its own memory.
-Once both serve, it prints requests to try. Ctrl-C stops both, and nothing is kept.
+Once both serve, it prints requests to try. Ctrl-C stops both and discards all data.
 
 Variables of the environment change where they listen:
   PORT                        the worker's HTTP port, for /json            (8080)

@@ -141,7 +141,7 @@ export const catalogue: readonly CatalogueEntry[] = [
   ),
   counter(
     'certs.load_failures',
-    'Those of certs.load_attempts that failed: the certificates in use stay',
+    'The failed certs.load_attempts: the certificates in use stay',
   ),
   gauge('certs.num_values', 'Files of these certificates'),
   ownGauge(

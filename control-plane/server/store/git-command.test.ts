@@ -149,7 +149,7 @@ test('a git that is not installed is reported as that', async (t) => {
   t.is(error.message, 'git fetch cannot be started: spawn git ENOENT');
 });
 
-test('git that cannot start for lack of descriptors is reported as such, and the process continues', (t) => {
+test('git that cannot start for lack of file descriptors is reported as such, and the process continues', (t) => {
   const { folder } = createScript(t, 'echo done');
   const script = join(folder, 'few-descriptors.mjs');
   // First no descriptor is left, then some but too few for the pipes, then enough.

@@ -130,7 +130,7 @@ export function addVary(headers: Headers, name: string): void {
 
 function toName(name: string): string {
   if (token.test(name)) return name.toLowerCase();
-  throw unsendable(name, 'it is no name of a header');
+  throw unsendable(name, 'it is not a valid name of a header');
 }
 
 function toSendable(name: string, value: string): string {
