@@ -139,10 +139,7 @@ export const catalogue: readonly CatalogueEntry[] = [
     'certs.load_attempts',
     "Loads of the gRPC port's certificates, by each process: at the start and whenever their files have changed",
   ),
-  counter(
-    'certs.load_failures',
-    'The failed certs.load_attempts: the certificates in use stay',
-  ),
+  counter('certs.load_failures', 'The failed certs.load_attempts: the certificates in use stay'),
   gauge('certs.num_values', 'Files of these certificates'),
   ownGauge(
     'ratelimit.certificate.<port>.not_after_timestamp_seconds',
