@@ -151,7 +151,7 @@ browserTest(
     const rollBack = page.getByRole('button', { name: /^Roll back to/ });
     await rollBack.waitFor();
     t.true(await rollBack.isDisabled());
-    t.is(await rollBack.getAttribute('title'), 'the token ann may only read');
+    t.is(await rollBack.getAttribute('title'), 'the token ann can only read');
     await page.reload();
     await page.getByText('ann, may read').waitFor();
     const other = await context.newPage();
@@ -253,7 +253,7 @@ browserTest('a revision that no share of the workers can receive first is approv
   await press(page, 'Approve');
   await dialog.waitFor({ state: 'detached' });
   await eventually('both have it', () => workers.every(({ seen }) => seen.length === 2));
-  await audited(served, /audit: approve revision [0-9a-f]{12}: they are twins: done/);
+  await audited(served, /audit: approve revision [0-9a-f]{12}: they are copies: done/);
 
   await page.getByRole('button', { name: /^Roll back to/ }).click();
   await shows(dialog, /Now of 2 workers .*\.\s+All 2 get what \w{12} has at once, without steps\./);

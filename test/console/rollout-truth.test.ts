@@ -57,7 +57,7 @@ browserTest('tile, rows and verdict agree on a rollout, and on a dead worker', a
   t.regex(text, new RegExp(`in force ${served} `));
   t.regex(
     text,
-    /doomed [\d.:]+ ! gone Its connection broke (just now|\d+ s ago), and it has not come/,
+    /doomed [\d.:]+ ! gone Its connection broke (just now|\d+ s ago), and it has not reconnected/,
   );
   t.regex(text, /Limits 2 in 1 domain/);
   await shows(

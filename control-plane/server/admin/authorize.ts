@@ -76,7 +76,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
         throw new AccessDenied({ scheme: 'bearer', realm, detail });
       }
       if (owner.scope === 'read' && needsWrite(request)) {
-        const detail = `the token ${owner.name} may only read`;
+        const detail = `the token ${owner.name} can only read`;
         noteRefusal(audit, request, owner.name, `403: ${detail}`);
         throw new HttpError(403, { detail });
       }

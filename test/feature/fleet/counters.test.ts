@@ -166,7 +166,7 @@ test.serial('missing counters, unknown workers and read-only tokens are reported
   t.is((await ask('/resets', 'unknown'.repeat(5))).status, 401);
   t.regex(
     controlPlane.output(),
-    /audit: POST \/resets: 403: the token ann may only read.* who=ann/,
+    /audit: POST \/resets: 403: the token ann can only read.* who=ann/,
   );
   const alone = await reset('k=ada', '--worker', 'w-1');
   t.is(alone.exitCode, 0);
