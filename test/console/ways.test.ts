@@ -51,7 +51,7 @@ browserTest(
 
     for (const [text, first, shown] of [
       ['d.plan', /Rule d\.plan_free/, /A rule: its text/],
-      ['w-1', /Worker w-1/, /A worker: which rules it has.* in force/],
+      ['w-1', /Worker w-1/, /A worker: its rules.* in force/],
     ] as const) {
       await find(page, text, first);
       await shows(page, shown);

@@ -275,7 +275,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     const fleet = openFleet(t, { ...target, open: target.openReadOnly });
     const { keeper: one, text, own } = await fleet.join('one');
     t.false(await one.write(begin));
-    t.regex(one.state.error ?? '', /takes no writes from this control plane/);
+    t.regex(one.state.error ?? '', /rejects writes from this control plane/);
     const { swaps } = text;
     t.false(await one.write(begin));
     t.is(text.swaps, swaps, 'it does not try again');

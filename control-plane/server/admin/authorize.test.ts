@@ -83,7 +83,7 @@ test('a change that a token is not allowed to make is in the audit log, a query 
       requestId: 'r',
       before: undefined,
       after: undefined,
-      outcome: '403: the token ann may only read',
+      outcome: '403: the token ann can only read',
     },
   ]);
 });
