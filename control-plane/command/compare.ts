@@ -9,7 +9,7 @@ import type { AnswerDifference } from '../authoring/comparison/answer-difference
 import type { Comparison } from '../authoring/comparison/comparison.ts';
 import {
   openRecordedDecisions,
-  type RecordReading,
+  type RecordingReading,
 } from '../authoring/rehearsal/replay/recorded-decisions.ts';
 import {
   type AddCommand,
@@ -172,7 +172,7 @@ async function readTls({
 /** Why the comparison covers less than intended. */
 function describeError(
   { gone, requests }: Comparison,
-  { problem }: RecordReading,
+  { problem }: RecordingReading,
 ): string | undefined {
   if (gone !== undefined) {
     return `the ${gone.service} ended the comparison after ${toCountText(requests, 'request')}: ${gone.how}`;
@@ -181,7 +181,7 @@ function describeError(
   return requests === 0 ? 'there is no recorded decision to send' : undefined;
 }
 
-function describeProgress({ bytes, totalBytes, decisions }: RecordReading): string {
+function describeProgress({ bytes, totalBytes, decisions }: RecordingReading): string {
   const percent = totalBytes === 0 ? 100 : Math.floor((100 * bytes) / totalBytes);
   return `${toCountText(decisions, 'decision')} read, ${percent} % of the recording`;
 }
@@ -220,7 +220,7 @@ function toSummary({ requests, different, byKind, seconds, lateSeconds }: Compar
 
 function toJsonSummary(
   { requests, different, byKind, seconds, lateSeconds, gone }: Comparison,
-  { leftOutCount, dropped, problem }: RecordReading,
+  { leftOutCount, dropped, problem }: RecordingReading,
 ): string {
   const summary = {
     requests,

@@ -8,7 +8,7 @@ import type { StatusJson } from '../../server/admin/status-report.ts';
 import { toTrafficText } from '../../server/admin/traffic-json.ts';
 import {
   judgeAnswers,
-  type StatusQuestion,
+  type StatusRequirement,
   type StatusVerdict,
 } from '../../server/admin/verdict.ts';
 import type { AdminCallResult, AdminClient } from '../../server/admin-client.ts';
@@ -39,7 +39,7 @@ export type FleetResult =
  * waits. */
 export async function askFleet(
   client: AdminClient,
-  question: StatusQuestion,
+  question: StatusRequirement,
   waitMs: number | undefined,
   io: CommandIo,
 ): Promise<FleetResult> {

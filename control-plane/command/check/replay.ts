@@ -4,7 +4,7 @@ import { formatProblems } from '../../../shared/rules/problem/problem-text.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import {
   openRecordedDecisions,
-  type RecordReading,
+  type RecordingReading,
 } from '../../authoring/rehearsal/replay/recorded-decisions.ts';
 import {
   type ReplayReport,
@@ -67,7 +67,7 @@ async function readOthers(path: string, mergeDomains: boolean) {
   };
 }
 
-function describeProgress({ bytes, totalBytes, decisions }: RecordReading): string {
+function describeProgress({ bytes, totalBytes, decisions }: RecordingReading): string {
   const percent = totalBytes === 0 ? 100 : Math.min(100, Math.floor((bytes / totalBytes) * 100));
   return `${percent} % of the recording is replayed, ${decisions} decisions`;
 }

@@ -17,7 +17,7 @@ import { toFleetJson, type WorkerSnapshots } from './fleet-json.ts';
 import { collectFacts, type NoticeJson, toNotices } from './notices.ts';
 
 /** One check of the fleet. */
-export interface Seen {
+export interface SeenFleet {
   readonly atMs: number;
   readonly notices: readonly NoticeJson[];
   /** Names, by the key that identifies a worker. */
@@ -52,7 +52,7 @@ const mostNames = 5;
 
 export function step(
   before: FleetEventsState,
-  { atMs, notices, workers, broken }: Seen,
+  { atMs, notices, workers, broken }: SeenFleet,
 ): {
   readonly state: FleetEventsState;
   readonly events: readonly FleetMark[];
@@ -192,7 +192,7 @@ export function watchFleet(deps: FleetEventsDeps): FleetEvents {
   };
 }
 
-function readFleet({ snapshots, workers, fleet }: FleetEventsDeps, atMs: number): Seen {
+function readFleet({ snapshots, workers, fleet }: FleetEventsDeps, atMs: number): SeenFleet {
   const connected = workers.list();
   const linked = fleet.list();
   const { workers: rows } = toFleetJson(connected, linked, [], snapshots);

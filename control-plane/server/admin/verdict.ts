@@ -14,7 +14,7 @@ export type StatusAnswer =
   | Answered
   | { readonly url: string; readonly status?: undefined; readonly error: string };
 
-export interface StatusQuestion {
+export interface StatusRequirement {
   /** This revision, or one made from it, must be the newest. */
   readonly revision: string | undefined;
   /** The number of workers that must have it. */
@@ -34,7 +34,7 @@ export interface StatusVerdict {
 /** The first rule that returns a verdict decides. */
 export function judgeAnswers(
   answers: readonly StatusAnswer[],
-  question: StatusQuestion,
+  question: StatusRequirement,
 ): StatusVerdict {
   const known = answers
     .filter((answer) => answer.status !== undefined)
@@ -62,7 +62,7 @@ interface KnownAnswer extends Answered {
 interface Answers {
   readonly answers: readonly StatusAnswer[];
   readonly known: readonly KnownAnswer[];
-  readonly question: StatusQuestion;
+  readonly question: StatusRequirement;
   /** How the served revisions differ. */
   readonly difference: string | undefined;
   /** A control plane with workers that do not have the requested revision. */

@@ -8,7 +8,7 @@ import type { EngineSettings } from '../record/engines/open-engine.ts';
 import { parseRecordAddress } from '../record/engines/record-address.ts';
 import { controlPlaneTable } from './table.ts';
 
-export interface RecordReading {
+export interface RecordSettingsReading {
   /** Undefined: the record is stored beside the rules in Git, or in the state directory. */
   readonly settings: EngineSettings | undefined;
   readonly problems: readonly string[];
@@ -20,7 +20,7 @@ const rows = controlPlaneTable.record.settings;
 export function readRecordSettings(
   reading: TableReading<typeof controlPlaneTable>,
   environment: Environment,
-): RecordReading {
+): RecordSettingsReading {
   const { url, name, password, passwordFile, caFile, certFile, keyFile } = reading.values.record;
   const show = (row: Setting<string>): string => {
     const { given } = reading.of(row);

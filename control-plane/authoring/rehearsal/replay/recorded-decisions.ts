@@ -17,10 +17,10 @@ export interface RecordedDecisions {
    * cannot be read further; `problem` then has the reason. Can be iterated once. */
   readonly batches: AsyncIterable<readonly RecordedDecision[]>;
   /** The figures of the part read so far. */
-  readonly reading: RecordReading;
+  readonly reading: RecordingReading;
 }
 
-export interface RecordReading {
+export interface RecordingReading {
   readonly bytes: number;
   /** The total size of all files; a file may grow meanwhile. */
   readonly totalBytes: number;
@@ -80,7 +80,7 @@ export async function openRecordedDecisions(
   return { ok: true, recorded: { batches, reading } };
 }
 
-class Reading implements RecordReading {
+class Reading implements RecordingReading {
   readonly totalBytes: number;
   bytes = 0;
   decisions = 0;

@@ -7,7 +7,7 @@ import { formatProblem } from '../../../../shared/rules/problem/problem-text.ts'
 import type { RuleDocument } from '../../../../shared/rules/rule-document.ts';
 import { toTimeText } from '../../../../shared/rules/rule-end.ts';
 import { createRulesInTime, type RulesInTime } from '../rules-in-time.ts';
-import type { RecordedDecisions, RecordReading } from './recorded-decisions.ts';
+import type { RecordedDecisions, RecordingReading } from './recorded-decisions.ts';
 import { Replay, type ReplaySummary } from './replay.ts';
 
 export interface RecordingReplayInput {
@@ -24,7 +24,7 @@ export interface RecordingReplayInput {
 
 export interface ReplayReport {
   readonly summary: ReplaySummary;
-  readonly reading: RecordReading;
+  readonly reading: RecordingReading;
   /** The share of all descriptors that is recorded. */
   readonly rate: number;
   /** Rules that name values of keys whose values are hashed: such rules match nothing. */
