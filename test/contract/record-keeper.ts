@@ -287,7 +287,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.true(toMemoryState(one.state).isForgetful, 'no earlier state is known');
     await fleet.pass(3);
     t.true(await one.write(holdBack));
-    t.is(fleet.lines('takes no writes').length, 1, fleet.log.lines.join('\n'));
+    t.is(fleet.lines('rejects writes').length, 1, fleet.log.lines.join('\n'));
     fleet.kill(one);
     const writable = openFleet(t);
     const { keeper: again } = await writable.join('one again', own);

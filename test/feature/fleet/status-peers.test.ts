@@ -75,7 +75,7 @@ test('the status covers the workers of all control planes', async (t) => {
 
 test('each control plane is listed with what it serves, and with what it may forget', async (t) => {
   const alone = await startPlane(t, []);
-  const problem = '/rules takes no writes (EROFS)';
+  const problem = '/rules rejects writes (EROFS)';
   const { inForce, memory } = await statusOf(alone);
   const other = await serveLike(t, alone, 1, {
     inForce: { ...inForce, id: 'a'.repeat(64), content: 'another one' },

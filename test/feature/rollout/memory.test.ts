@@ -167,7 +167,7 @@ test('while a Git host rejects pushes no worker gets a new revision, and the rol
     'the missing record is logged',
     async () => {
       const { body } = await (planes[0] as ControlPlaneInProcess).fetch('/status');
-      return /takes no writes .*\(.*may only read/.test(body.memory.problem);
+      return /rejects writes .*\(.*may only read/.test(body.memory.problem);
     },
     40_000,
   );
@@ -217,7 +217,7 @@ test('a read-only state directory is named, no step is taken, and a push for all
   folder.write('rules/a.yaml', ruleText('second', 1));
   const problemOf = async () => (await plane.fetch('/status')).body.memory.problem ?? '';
   await eventually('it is named', async () =>
-    /rollout\.json takes no writes/.test(await problemOf()),
+    /rollout\.json rejects writes/.test(await problemOf()),
   );
   t.is(everNotified(workers, 'second'), 0);
   const files = [{ path: 'a.yaml', text: ruleText('third', 1) }];
