@@ -62,5 +62,5 @@ export const addAudit: AddCommand = (command, frame) => {
 
 /** Such as `2026-11-24T10:00:00.000Z  ann: roll back to 0123456789ab: too many  [done]`. */
 function formatEntry({ at, who, what, outcome }: ActivityEntryJson): string {
-  return `${at}  ${escapeText(`${who ?? 'somebody'}: ${what}`)}  [${escapeText(outcome)}]\n`;
+  return `${at}  ${escapeText(`${who ?? 'unknown user'}: ${what}`)}  [${escapeText(outcome)}]\n`;
 }

@@ -15,8 +15,8 @@ export interface DumpRow {
 }
 
 /**
- * One row per setting in the order of the table. `values` has the values in force by the keys of the table, and may
- * have further ones.
+ * One row per setting in the order of the table. `values` has the values in force by the keys of the table; other keys
+ * are ignored.
  */
 export function toDump<T extends SettingsTable>(
   table: T,

@@ -97,8 +97,8 @@ export function createBodyReader(
 
 let turn: Promise<void> | undefined;
 
-/** The next turn of the event loop, one promise for all requests of this one. The parser that called us passes on the
- * rest of what has arrived after we return to it. */
+/** Resolves in the next turn of the event loop; all requests of a turn share one promise. The HTTP parser delivers
+ * the other bytes that have arrived only after its call of this module returns. */
 function nextTurn(): Promise<void> {
   turn ??= new Promise((resolve) => {
     setImmediate(() => {
