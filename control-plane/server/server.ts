@@ -8,6 +8,7 @@ import type { HostPort } from '../../shared/host-port.ts';
 import type { Log } from '../../shared/log.ts';
 import { watchOpenFiles } from '../../shared/open-files.ts';
 import { readCredentials } from '../../shared/router/index.ts';
+import { yamlLibrary } from '../../shared/rules/yaml/yaml-text.ts';
 import type { Environment } from '../../shared/settings/setting.ts';
 import { readTlsFiles, type TlsFiles, type TlsMaterial, TlsWatch } from '../../shared/tls.ts';
 import { loadDiscoveryProtos } from '../../shared/wire/discovery.ts';
@@ -330,6 +331,8 @@ function createParts(
 
 /** `building` is for revisions of the store, `examining` for what a caller asks about. */
 function createBuilding({ settings, clock }: ControlPlaneDeps) {
+  // At the start: the first unusual file would block all streams for as long as the library takes to load.
+  yamlLibrary();
   const options = {
     mergeDomains: settings.mergeDomains,
     maxResponseBytes: settings.xds.maxResponseBytes,

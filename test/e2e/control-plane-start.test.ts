@@ -114,6 +114,27 @@ registerHooks({
   });
 }
 
+test.serial(
+  'the YAML library is loaded before workers are served: loading it later would block all streams',
+  async (t) => {
+    const rules = createRulesFolder(t, { 'shop.yaml': ruleText('shop', 1) });
+    const hook = `import { registerHooks } from 'node:module';
+registerHooks({
+  load(url, context, next) {
+    if (url.includes('/node_modules/yaml/')) process.stderr.write('yaml is loaded\\n');
+    return next(url, context);
+  },
+});`;
+    const plane = await createControlPlaneProcess(t, {
+      flags: ['--config-dir', rules.path],
+      env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hook)}` },
+      program: sourceCommand('control-plane'),
+    });
+    await plane.start();
+    t.regex(plane.output(), /yaml is loaded/);
+  },
+);
+
 for (const words of ['Admin API on', 'Workers are served']) {
   test.serial(`SIGTERM at "${words}" ends serve with exit code 0`, async (t) => {
     const rules = createRulesFolder(t);
