@@ -125,7 +125,7 @@ export class Leases {
     for (const request of requests) request.settle(undefined);
   };
 
-  /** Counts these hits alone; afterwards the rest of the limit is known, so a lease can begin if there is none. */
+  /** Counts these hits alone; afterwards the rest of the limit is known, so a missing lease can begin. */
   #countAlone(request: CountRequest, hit: Hit): void {
     const sentMs = this.#clock.monotonicMs();
     const sent = toSent(hit, hit.hits);

@@ -187,7 +187,7 @@ function noteRead(turn: Turn, found: VersionedText | undefined, startedMs: numbe
   const version = found?.version;
   const read = { version, startedMs };
   if (found === undefined || version === known.version) {
-    // A record of another version has been removed, and the previous one is back, or there is none.
+    // A record of another version has been removed, or replaced by the previous one.
     const seen = become(turn, { foreign: { ...foreign, shared: undefined } });
     if (foreign.own === undefined) return noteRecord(seen, read, undefined, now);
     return noteFailure(seen, foreign.own.problem, now);
@@ -242,7 +242,7 @@ type Comparison =
   /** `lacks_ends`: the record has them, but what was read does not. */
   | { readonly kind: 'newer' | 'lacks_ends'; readonly record: RolloutRecord };
 
-/** `theirs`: undefined if it is already known, or there is none. */
+/** `theirs`: undefined if the record is already known, or does not exist. */
 function noteRecord(
   turn: Turn,
   { version, startedMs }: Read,

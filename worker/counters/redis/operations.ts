@@ -52,7 +52,7 @@ interface CountedHit {
   /** The number to count: that of the hit, or 0 for a peek. */
   readonly hits: number;
   readonly open: OpenRequest;
-  /** The next hit of the operation. Usually there is none, and an array for one hit would cost more. */
+  /** The next hit of the operation. Usually an operation has one hit, for which an array would cost more. */
   next: CountedHit | undefined;
 }
 

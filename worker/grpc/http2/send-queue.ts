@@ -8,7 +8,7 @@ export class SendQueue {
   bytes = 0;
   /** The part of `bytes` that the session has counted as blocked. */
   counted = 0;
-  /** Trailers to send after the last chunk; with `endStream` there are none, and the chunk ends the stream. */
+  /** Trailers to send after the last chunk; with `endStream` the last chunk itself ends the stream. */
   end: Uint8Array | 'endStream' | undefined;
 
   get isEmpty(): boolean {
